@@ -13,7 +13,7 @@ from benchmarks.workload import Requests, Workload
 
 from roost import Flavor, Image, RequestSpec, ServerGroup
 from roost.errors import BadInput
-from roost.model.image_properties import parse_properties
+from roost.model.image import parse_properties
 
 DATA = Path(__file__).parent / "data"
 

@@ -12,22 +12,23 @@ from typing import Annotated, Any
 from roost.errors import BadInput, FieldError, nearest
 from roost.fleet.document import parse_document, read_text
 from roost.fleet.fields import HOST_FIELDS
-from roost.validation.containers import ListOf
-from roost.validation.display import shown
-from roost.validation.kinds import Number, OneOf
-from roost.validation.records import Checked, Record, refuse_unknown
-from roost.validation.vocabulary import (
+from roost.model.fields import (
     AT_LEAST_ONE,
     MAPPING,
     NAMES,
     NUMBER,
     Amount,
+    Checked,
     Flag,
     FreeMapping,
+    ListOf,
     NameTuple,
     OptionalText,
+    Record,
     Text,
+    refuse_unknown,
 )
+from roost.model.kinds import Number, OneOf, shown
 
 AtLeastOne = Annotated[int, AT_LEAST_ONE]
 

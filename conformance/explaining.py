@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.comparing import Answer, Difference
+from roost.model.cpu_policy import ANY, LARGE, SMALL
 from roost.model.numa import InstanceTopology
-from roost.model.numa_extra_specs import ANY, LARGE, SMALL
 from roost.testing.conformance_cases import build_request
 
 NUMA_FILTER = "NUMATopologyFilter"

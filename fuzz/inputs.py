@@ -11,7 +11,7 @@ from typing import Any
 
 from fuzz.samples import ALIAS, EXTRA_SPECS, GOOD_PROPERTIES, HINTS, NUMBERS, OPERATORS, QUERY_NAMES, REQUEST, WORDS
 
-from roost.model.image_property_table import CONVERTERS, CONVERTERS_PER_NODE, LEGACY_NAMES
+from roost.model.image_property_values import CONVERTERS, CONVERTERS_PER_NODE, LEGACY_NAMES
 
 # --- texts -------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from roost.filters.base import Filter
 from roost.filters.isolated_hosts import IsolatedHostsFilter
 from roost.filters.metrics import MetricsFilter
 from roost.model import Flavor, Image, RequestSpec
-from roost.model.image_properties import parse_properties
+from roost.model.image import parse_properties
 from roost.model.json_records import request_from_json
 from roost.model.numa import derive_topology
 from roost.model.pci import aliases_from_option, requests_from_flavor

@@ -11,7 +11,7 @@
     │   │   └── DatabaseAddressError   a malformed or unsupported database address
     │   ├── RuleError           a rule that cannot be applied to this request, such as "at least abc"
     │   │   └── HostFault       a rule that cannot be applied to what a host reports
-    │   ├── NumaRequestError    a flavor or image that requests an impossible topology (model/numa_extra_specs.py)
+    │   ├── NumaRequestError    a flavor or image that requests an impossible topology (model/cpu_policy.py)
     │   ├── PciAliasError       a malformed or undefined PCI alias (model/pci.py)
     │   ├── PluginNotFound      a filter or weigher that cannot be found or loaded
     │   ├── IllegalStep         something that is not possible in the present state of a server

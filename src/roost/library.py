@@ -23,8 +23,8 @@ from roost.config.files import Sections
 from roost.errors import BadInput, PluginNotFound, UnknownName
 from roost.fleet.fleet import Fleet
 from roost.model import Decision, RequestSpec, Selection, ServerGroup
-from roost.model.consumers import move_of
 from roost.model.lazy import lazy
+from roost.model.resources import move_of
 from roost.model.uuids import canonical_uuid
 from roost.observe.log_handlers import tolerate_failing_handlers
 from roost.plugins import places_of

@@ -6,7 +6,7 @@ from tests.compat.conftest import DOCUMENT, SMALL, ask
 
 from roost import Flavor, RequestSpec, ServerGroup
 from roost.model import Image
-from roost.model.request_parts import Retry
+from roost.model.request import Retry
 
 ALL = {"a1", "a2", "b1", "c1"}
 REBUILD = {"_nova_check_type": ["rebuild"]}

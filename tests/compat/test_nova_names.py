@@ -16,7 +16,7 @@ from roost.compat.import_hook import importing
 from roost.compat.plugin_context import PluginContext
 from roost.compat.request_shapes import as_dict, as_object, original_request
 from roost.filters.ram import RamFilter
-from roost.model.request_parts import Retry
+from roost.model.request import Retry
 from roost.testing import make_hosts
 from roost.weighers.ram import RAMWeigher
 

@@ -6,7 +6,7 @@ import uuid
 from tests.flow.cloud import UUID
 
 from roost.model import ServerGroup
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 
 RAM = {"filter_scheduler": {"weight_classes": ["RAMWeigher"]}}
 THREE = {"a": {}, "b": {"total_usable_ram_mb": 30000}, "c": {"total_usable_ram_mb": 20000}}

@@ -9,7 +9,7 @@ from tests.flow.cloud import UUID, hosts_of, request
 
 from roost.errors import NoValidHost
 from roost.model import Flavor, RequestSpec
-from roost.model.request_parts import Destination
+from roost.model.request import Destination
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from roost.inventory.exporter import export_fleet
 from roost.inventory.node_reader import read_nodes
 from roost.inventory.outages import HeartbeatRule
 from roost.inventory.services import set_service_flags
-from roost.model.request_parts import Destination
+from roost.model.request import Destination
 from roost.store.schema import compute_nodes, guest_allocations
 
 ALIAS = json.dumps({"name": "gpu", "vendor_id": "10de", "product_id": "1eb8", "device_type": "type-PCI"})

@@ -15,7 +15,7 @@ from roost.hosts import Instance
 from roost.inventory.agent_reports import save_report
 from roost.inventory.importer import import_fleet
 from roost.model import ServerGroup
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 from roost.model.uuids import canonical_uuid
 from roost.wire.aggregates_instances import instances_to_object
 from roost.wire.request_spec import request_to_object

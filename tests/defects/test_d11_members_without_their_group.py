@@ -9,7 +9,7 @@ from tests.store.test_ledger import add_node, claim, new_uuid, used
 
 from roost.claims.ledger import Ledger
 from roost.errors import ClaimRejected, NoValidHost
-from roost.model.request_parts import Destination
+from roost.model.request import Destination
 from roost.store import schema
 from roost.store.schema_upgrade import upgrade
 

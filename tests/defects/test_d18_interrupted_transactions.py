@@ -25,7 +25,7 @@ import os, signal, sys
 from sqlalchemy import event
 from roost.claims.claim import Claim
 from roost.claims.ledger import Ledger
-from roost.model.consumers import Use
+from roost.model.resources import Use
 from roost.claims import ledger
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions

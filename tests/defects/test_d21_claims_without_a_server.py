@@ -15,7 +15,7 @@ from tests.store.test_ledger import add_node, claim, new_uuid
 from roost.claims.audit import audit, heal
 from roost.claims.ledger import Ledger
 from roost.errors import RpcTimeout
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 from roost.rpc.in_process import InProcessTransport
 from roost.store import schema
 from roost.store.engine import open_engine

@@ -10,7 +10,7 @@ from tests.store.fleets import LATER
 
 from roost import NoValidHost, ServerGroup
 from roost.inventory.servers import save_server_state
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 from roost.rpc.context import RequestContext
 from roost.store.schema import changes, servers
 

@@ -6,7 +6,7 @@ from tests.flow.cloud import CONTEXT, UUID, request, state_of
 
 from roost.errors import RemoteFailure, RemoteNoValidHost
 from roost.model import ServerGroup
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 from roost.rpc.context import RequestContext
 
 BY_RAM = {"filter_scheduler": {"weight_classes": ["RAMWeigher"]}}

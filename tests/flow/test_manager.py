@@ -9,7 +9,7 @@ from tests.flow.cloud import CONTEXT, UUID, request
 
 from roost.errors import RemoteFailure, RemoteNoValidHost, UnsupportedVersion
 from roost.model import Aggregate
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 from roost.rpc.context import CallerPatience, RequestContext
 from roost.wire.aggregates_instances import aggregate_to_object
 from roost.wire.request_spec import request_to_object

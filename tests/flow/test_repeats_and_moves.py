@@ -5,8 +5,8 @@ import pytest
 from tests.flow.cloud import UUID, hosts_of, request
 
 from roost.errors import NoValidHost
-from roost.model.consumers import move_of
-from roost.model.request_parts import Destination, Retry
+from roost.model.request import Destination, Retry
+from roost.model.resources import move_of
 
 TWO = {"a": {}, "b": {"total_usable_ram_mb": 16384}}
 

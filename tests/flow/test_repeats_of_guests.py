@@ -8,7 +8,7 @@ import pytest
 from tests.flow.cloud import UUID, hosts_of
 
 from roost import Flavor, RequestSpec
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 
 ALIASES = [
     json.dumps({"name": name, "vendor_id": "10de", "product_id": product, "device_type": "type-PCI"})

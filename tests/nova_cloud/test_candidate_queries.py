@@ -6,7 +6,7 @@ import pytest
 from roost import Flavor, RequestSpec
 from roost.model.image import Image
 from roost.model.numa import derive_topology
-from roost.model.request_parts import RequestGroup, RequestLevelParams
+from roost.model.request import RequestGroup, RequestLevelParams
 from roost.nova_cloud.placement.candidate_queries import candidate_queries, needs_candidates
 
 ROOT = ("root_required", "!COMPUTE_STATUS_DISABLED")

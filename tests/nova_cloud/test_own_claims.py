@@ -9,7 +9,7 @@ from roost.claims.claim import Claim
 from roost.hosts import HostRecord, Instance
 from roost.hosts.guests import Guest
 from roost.hosts.pci import pools_from_json
-from roost.model.consumers import Use
+from roost.model.resources import Use
 from roost.nova_cloud.own_claims import LONGEST, OwnClaims
 
 NOON = datetime(2026, 11, 17, 12, 0, 0, 300_000, tzinfo=UTC)

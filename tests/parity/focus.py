@@ -26,7 +26,7 @@ from tests.parity.random_requests import (
 )
 
 from roost.model import Destination, RequestSpec, Retry
-from roost.model.request_parts import RequestGroup, RequestLevelParams
+from roost.model.request import RequestGroup, RequestLevelParams
 
 Dice = random.Random
 Wish = Callable[[Dice, Names, RequestSpec], RequestSpec]

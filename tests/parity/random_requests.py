@@ -15,7 +15,7 @@ from roost.model import Destination, Flavor, Image, RequestSpec, Retry, ServerGr
 from roost.model.group import GROUP_POLICIES
 from roost.model.numa import derive_topology
 from roost.model.pci import PciRequest
-from roost.model.request_parts import RequestGroup, RequestLevelParams
+from roost.model.request import RequestGroup, RequestLevelParams
 
 Dice = random.Random
 Names = Sequence[tuple[str, str]]

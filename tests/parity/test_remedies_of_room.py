@@ -9,8 +9,7 @@ from roost.filters.ram import RamFilter
 from roost.fleet.record_fields import set_field
 from roost.hosts import HostRecord, HostTable
 from roost.model import Flavor, RequestSpec
-from roost.model.remedy import HostChange
-from roost.model.request_changes import apply_all_to_request
+from roost.model.remedy import HostChange, apply_all_to_request
 from roost.scheduler.checks import capacity_checks, filter_checks
 
 CHANCE = np.random.default_rng(20)

@@ -16,7 +16,7 @@ from tests.soak.clients import say
 from roost.claims.claim import Claim, StrictGroup
 from roost.claims.ledger import Ledger
 from roost.errors import ClaimRejected, DatabaseConflict, DatabaseUnreachable
-from roost.model.consumers import Use
+from roost.model.resources import Use
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 

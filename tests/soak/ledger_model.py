@@ -120,6 +120,6 @@ class Model:
 
 
 def migration_of(instance: str) -> str:
-    from roost.model.consumers import move_of  # the name alone: the ledger gets it from its caller
+    from roost.model.resources import move_of  # the name alone: the ledger gets it from its caller
 
     return move_of(instance)

@@ -12,7 +12,7 @@ from tests.soak.clients import demand, say
 from roost.claims.claim import Claim
 from roost.claims.ledger import Ledger
 from roost.errors import ClaimRejected
-from roost.model.consumers import Use
+from roost.model.resources import Use
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 

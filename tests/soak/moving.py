@@ -16,7 +16,7 @@ from tests.soak.racing import prepare
 
 from roost.claims.claim import Claim
 from roost.claims.ledger import Ledger
-from roost.model.consumers import Use, move_of
+from roost.model.resources import Use, move_of
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 

@@ -17,7 +17,7 @@ from roost.claims.audit import audit
 from roost.claims.claim import Claim, StrictGroup
 from roost.claims.ledger import Ledger
 from roost.errors import AlreadyClaimed, ClaimRejected, UnknownName
-from roost.model.consumers import Use
+from roost.model.resources import Use
 from roost.scheduler.repeats_and_moves import plan_claims, read_held
 from roost.store import schema
 from roost.store.engine import open_engine

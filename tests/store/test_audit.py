@@ -12,7 +12,7 @@ from roost.claims.audit import audit, heal
 from roost.claims.claim import Claim
 from roost.claims.findings import Finding
 from roost.claims.ledger import Ledger
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 from roost.store import schema
 
 NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)

@@ -38,7 +38,7 @@ from roost.inventory.import_summary import ImportCounts
 from roost.inventory.importer import OPTIONS_NOTE, import_fleet
 from roost.inventory.row_encoder import unlisted_uuid
 from roost.model import Aggregate
-from roost.model.consumers import Use
+from roost.model.resources import Use
 from roost.store import schema
 from roost.store.change_log import AGGREGATES, NODES, SERVERS, SERVICES, USAGE, Change
 

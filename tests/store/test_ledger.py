@@ -13,7 +13,7 @@ from roost.claims import ledger as ledger_module
 from roost.claims.claim import Claim, StrictGroup
 from roost.claims.ledger import Ledger
 from roost.errors import AlreadyClaimed, ClaimRejected, DatabaseConflict, DatabaseUnreachable
-from roost.model.consumers import Use
+from roost.model.resources import Use
 from roost.store import schema
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions

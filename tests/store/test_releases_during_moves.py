@@ -7,7 +7,7 @@ from tests.store.test_ledger import add_node, claim, new_uuid
 
 from roost.claims.claim import StrictGroup
 from roost.errors import ClaimRejected
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 
 __all__ = ["book"]
 

@@ -10,7 +10,7 @@ from roost.claims.claim import Claim
 from roost.claims.ledger import Ledger
 from roost.hosts import HostRecord, Instance
 from roost.inventory.agent_reports import save_report, save_statistics
-from roost.model.consumers import Use, move_of
+from roost.model.resources import Use, move_of
 from roost.store import schema
 from roost.store.change_log import NODES, Change
 

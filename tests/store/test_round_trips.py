@@ -15,8 +15,8 @@ from roost import Flavor, NoValidHost, RequestSpec
 from roost.claims.audit import audit
 from roost.claims.ledger import Ledger
 from roost.inventory.exporter import export_fleet
-from roost.model.consumers import move_of
-from roost.model.request_parts import Destination
+from roost.model.request import Destination
+from roost.model.resources import move_of
 from roost.store import schema
 from roost.store.schema_upgrade import upgrade
 

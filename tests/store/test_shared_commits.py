@@ -14,7 +14,7 @@ from roost.claims.operations import ClaimAll, Release
 from roost.errors import ClaimRejected
 from roost.hosts.guests import Guest
 from roost.hosts.pci import pools_from_json
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 from roost.scheduler.repeats_and_moves import plan_claims, read_held
 from roost.store import schema
 

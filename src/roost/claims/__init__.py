@@ -20,6 +20,6 @@
 from roost.claims.claim import Claim, StrictGroup
 from roost.claims.ledger import Ledger
 from roost.claims.unlocked_read import HeldNode
-from roost.model.consumers import Use
+from roost.model.resources import Use
 
 __all__ = ["Claim", "HeldNode", "Ledger", "StrictGroup", "Use"]

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 from roost.hosts.guests import Guest, GuestSpace
 from roost.hosts.numa_cell_fit import OvercommitLimits
-from roost.model.allocation_candidates import AllocationCandidate
-from roost.model.consumers import Amounts, Use
 from roost.model.lazy import IdentityCache
 from roost.model.request import RequestSpec
+from roost.model.resources import AllocationCandidate, Amounts, Use
 from roost.model.uuids import canonical_uuid
 
 ANTI_AFFINITY, AFFINITY = "anti-affinity", "affinity"

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, and_, case, delete, exists, false, func, not_
 
 from roost.claims.findings import Finding
 from roost.claims.unlocked_read import HeldNode, read_holdings
-from roost.model.consumers import INSTANCE, MIGRATION, move_of
+from roost.model.resources import INSTANCE, MIGRATION, move_of
 from roost.model.uuids import canonical_uuid
 from roost.store.bulk import read_rows
 from roost.store.schema import allocations, compute_nodes, consumers, migrations, servers

@@ -28,7 +28,7 @@ from roost.claims.operations import (
 from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import AlreadyClaimed, Refusal, UnknownName
 from roost.hosts.guests import merge_guests
-from roost.model.consumers import INSTANCE, MIGRATION, Amounts
+from roost.model.resources import INSTANCE, MIGRATION, Amounts
 
 
 class Holding(NamedTuple):

@@ -10,7 +10,7 @@ from roost.claims.node_guests import NodeGuests
 from roost.hosts.capacity import ClassCapacity, missing_class_reason, shortage_reason
 from roost.hosts.guests import Guest
 from roost.hosts.numa_cell_fit import OvercommitLimits
-from roost.model.consumers import Amounts, Use
+from roost.model.resources import Amounts, Use
 
 
 @dataclass

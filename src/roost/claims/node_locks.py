@@ -16,7 +16,7 @@ from sqlalchemy import Executable, or_, select
 from roost.claims.node_capacity import Node
 from roost.hosts.capacity import ClassCapacity
 from roost.hosts.record import is_bare_metal
-from roost.model.consumers import Use
+from roost.model.resources import Use
 from roost.store.row_locks import select_for_update
 from roost.store.schema import compute_nodes, inventories
 from roost.store.statement_batch import Statement, is_key, key_parameter

@@ -24,7 +24,7 @@ from sqlalchemy.exc import DataError, IntegrityError
 
 from roost.claims.claim import Claim
 from roost.hosts.guests import Guest, GuestSpace, space_texts
-from roost.model.consumers import INSTANCE
+from roost.model.resources import INSTANCE
 from roost.store.bulk import utc_text
 from roost.store.change_log import GUESTS, USAGE, make_token
 from roost.store.column_types import as_json_text

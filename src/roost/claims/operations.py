@@ -20,7 +20,7 @@ from roost.claims.node_capacity import Node
 from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import AlreadyClaimed, BadInput, ClaimRejected, Refusal
 from roost.hosts.guests import are_alike
-from roost.model.consumers import INSTANCE, MIGRATION, move_of
+from roost.model.resources import INSTANCE, MIGRATION, move_of
 
 DELETED_NODE = "the node was deleted, or belongs to another database"
 

@@ -18,7 +18,7 @@ from roost.claims.node_guests import NodeGuests
 from roost.claims.undo_log import UndoLog
 from roost.hosts.capacity import ClassCapacity
 from roost.hosts.guests import Guest
-from roost.model.consumers import INSTANCE, Amounts, Use, use_on
+from roost.model.resources import INSTANCE, Amounts, Use, use_on
 
 
 @dataclass

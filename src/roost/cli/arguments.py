@@ -13,7 +13,7 @@ from cliff.command import Command
 
 from roost.config.files import files_in
 from roost.errors import BadInput, FieldError, nearest
-from roost.validation.kinds import MOST, WholeNumber
+from roost.model.kinds import MOST, WholeNumber
 
 
 class Parser(argparse.ArgumentParser):

@@ -29,7 +29,7 @@ from roost.client.opening import open_client
 from roost.client.waiting import Goal, Outcome, ServerWait
 from roost.clock import Clock
 from roost.errors import AccessError, BadInput, PartlyChanged, RoostError, ServerFailed
-from roost.model.sentences import listed
+from roost.model.remedy import listed
 from roost.snapshot.snapshot import Snapshot
 
 WAIT_SECONDS = 600

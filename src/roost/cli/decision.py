@@ -20,7 +20,7 @@ from roost.decisions.records import decision_from_data
 from roost.errors import UnknownName
 from roost.inspection.past_decision import PastDecision, why_not_explained
 from roost.model import Decision
-from roost.model.sentences import listed
+from roost.model.remedy import listed
 
 MOST_LISTED = 1000
 DATA = "data"

@@ -8,7 +8,7 @@ from functools import partial
 from roost.cli.explanation_parts import name_of, remedy_lines, score_cells, whole_if_possible
 from roost.cli.output import Report
 from roost.model.json_records import to_json
-from roost.model.sentences import counted
+from roost.model.remedy import counted
 from roost.scheduler.explain.records import HostExplanation, ScoreDifference, WeighedHost
 
 

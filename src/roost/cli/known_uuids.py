@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from roost.errors import BadInput, FieldError
+from roost.model.kinds import shown
 from roost.model.uuids import UUID
-from roost.validation.display import shown
 
 STDIN = "-"
 _REMEDY = "write one uuid per line, or a JSON list of them"

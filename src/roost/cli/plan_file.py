@@ -16,7 +16,7 @@ from roost.fleet.option_lines import place_in
 from roost.inspection.planned_requests import REMEDY, REQUESTS, PlannedRequest, spec_of
 from roost.library import Scheduler
 from roost.model import RequestSpec
-from roost.validation.records import refuse_unknown
+from roost.model.fields import refuse_unknown
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from roost.fleet.fleet import Fleet
 from roost.inspection.planned_requests import MOST_INSTANCES, check_hosts, check_zone
 from roost.library import Scheduler
 from roost.model import Flavor, RequestSpec
-from roost.model.hints import with_canonical_uuids
+from roost.model.request import with_canonical_uuids
 
 
 def add_request_arguments(parser: argparse.ArgumentParser, is_to_be_counted: bool = False) -> None:

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from roost.hosts import HostTable
 from roost.hosts.hosted_instance import HostedInstance, instances_at
 from roost.model.aggregate import Aggregate
+from roost.model.flavor import AttributesAsItems
 from roost.model.group import ServerGroup
-from roost.model.item_access import AttributesAsItems
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from roost.compat.plugin_context import current_context
 from roost.hosts.hosted_instance import HostedInstance
 from roost.model.flavor import Flavor
 from roost.model.group import ServerGroup
-from roost.model.image import Image
-from roost.model.image_properties import ImageProperties
+from roost.model.image import Image, ImageProperties
 from roost.model.request import RequestSpec
 
 Aggregate = AggregateObject

@@ -13,8 +13,8 @@ from roost.compute.agent_parts import AgentParts, Task, reason_of
 from roost.compute.guest_specs import booked_on, make_guest
 from roost.errors import ComputeResourcesUnavailable, DatabaseError, ServerChanged
 from roost.hosts.guests import Guest
-from roost.model.consumers import move_of
 from roost.model.request import RequestSpec
+from roost.model.resources import move_of
 from roost.servers.reader import ENDED
 from roost.servers.server import Migration, Server
 from roost.servers.states import DELETED, DELETING, RUNNING, SCHEDULING

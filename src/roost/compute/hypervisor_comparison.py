@@ -22,7 +22,7 @@ from roost.compute.builds import hosts_of
 from roost.compute.drivers.base import FoundGuest
 from roost.compute.server_turns import ServerTurns
 from roost.errors import ServerChanged
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 from roost.servers.ended_moves import end_move
 from roost.servers.reader import ENDED
 from roost.servers.server import Fault, Server

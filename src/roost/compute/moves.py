@@ -16,7 +16,7 @@ from roost.compute.builds import claim_and_spawn, claim_locally, drop_guest, pla
 from roost.compute.guest_specs import booked_on, make_guest, stored_request, with_flavor
 from roost.errors import ClaimRejected, DatabaseError, ServerChanged
 from roost.model import RequestSpec
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 from roost.servers.ended_moves import end_move
 from roost.servers.server import Fault, Server
 from roost.servers.states import RESIZE_MIGRATED, RUNNING, SHUTDOWN, STOPPED

@@ -20,7 +20,7 @@ from roost.errors import ComputeResourcesUnavailable
 from roost.hosts.guests import Guest, GuestSpace
 from roost.hosts.numa_cell_fit import OvercommitLimits
 from roost.model import Flavor
-from roost.model.consumers import Use, move_of
+from roost.model.resources import Use, move_of
 from roost.servers.server import Server
 from roost.servers.states import (
     BUILDING,

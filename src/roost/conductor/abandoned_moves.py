@@ -15,7 +15,7 @@ import structlog
 
 from roost.conductor.parts import ConductorParts, attempts_of, context_of, with_attempt
 from roost.errors import RpcError
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 from roost.rpc.interface import Method
 from roost.servers.server import Fault, Server
 from roost.servers.states import (

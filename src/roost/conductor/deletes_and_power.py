@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from roost.conductor.parts import ConductorParts, Record, context_of
 from roost.errors import BadInput, RpcError, ServerChanged, UnknownName
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers.reader import ENDED

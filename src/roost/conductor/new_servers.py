@@ -18,7 +18,7 @@ from roost.conductor.server_details import (
 )
 from roost.errors import BadInput, FieldError, nearest
 from roost.model import Flavor, Image, RequestSpec
-from roost.model.request_parts import Destination
+from roost.model.request import Destination
 from roost.rpc.context import RequestContext
 
 MOST_SERVERS = 1000

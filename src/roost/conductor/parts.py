@@ -20,7 +20,7 @@ from roost.conductor.scheduler_questions import SchedulerQuestions
 from roost.conductor.work_in_progress import WorkInProgress
 from roost.errors import BadInput, ClaimRejected, DatabaseError, FieldError, RpcError, ServerChanged
 from roost.model import Flavor, Image, RequestSpec
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.rpc.server_messages import ServerMessages

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from roost.model import Flavor, Image, RequestSpec
-from roost.model.request_parts import Destination, Retry
+from roost.model.request import Destination, Retry
 
 CHECK_TYPE, REBUILD_CHECK = "_nova_check_type", "rebuild"
 """Hint that makes a request a check of the host where the server is: filters run, and nothing is claimed."""

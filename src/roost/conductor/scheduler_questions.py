@@ -16,7 +16,7 @@ import structlog
 from roost.clock import Clock
 from roost.errors import RemoteFailure, RemoteNoValidHost, RpcError, RpcTimeout, RpcUnreachable
 from roost.model import RequestSpec
-from roost.model.request_parts import Destination, Retry
+from roost.model.request import Destination, Retry
 from roost.rpc.context import RequestContext
 from roost.rpc.scheduler_client import DestinationPlan, SchedulerClient
 from roost.servers.server import Attempt

@@ -11,8 +11,8 @@ from typing import Any
 
 from roost.config.files import Key, Sections, place_of
 from roost.errors import OptionError
+from roost.model.kinds import shown
 from roost.options import REDACTED, Declared
-from roost.validation.display import shown
 
 _REMEDY = "set it in a config file, with --config-file"
 

@@ -11,8 +11,8 @@ from typing import Any, cast
 from oslo_config import cfg
 
 from roost.config.files import one_line
+from roost.model.kinds import Number, OfType, WholeNumber
 from roost.options import Declared
-from roost.validation.kinds import Number, OfType, WholeNumber
 
 _STRING = OfType((str,), "is no list of texts")
 _KINDS: dict[Any, WholeNumber | Number | OfType] = {

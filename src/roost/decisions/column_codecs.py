@@ -15,7 +15,7 @@ from roost.hosts.instance import NO_PROPERTIES, Instance
 from roost.hosts.numa_cells import host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.model import Aggregate, Flavor, Service
-from roost.validation.frozen_dict import FrozenDict
+from roost.model.kinds import FrozenDict
 
 Data = Any
 """JSON data."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from roost.decisions.store import DecisionStore
 from roost.errors import FieldError, UnknownName
-from roost.validation.kinds import MOST
+from roost.model.kinds import MOST
 
 FILTERS = ("server", "request_id", "project_id", "placed", "before", "limit")
 REQUEST_PREFIX = "req-"

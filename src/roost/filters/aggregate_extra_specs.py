@@ -12,9 +12,9 @@ from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
 from roost.hosts.host_changes import label
 from roost.model.aggregate import Aggregate, merged_metadata
+from roost.model.kinds import shown
 from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
-from roost.validation.display import shown
 
 EXTRA_SPECS_SCOPE = "aggregate_instance_extra_specs"
 

@@ -14,7 +14,7 @@ from roost.hosts.arrays import BoolArray
 from roost.hosts.host_changes import extend_label
 from roost.model.aggregate import Aggregate, merged_metadata
 from roost.model.image import Image
-from roost.model.image_property_table import PROPERTY_NAMES
+from roost.model.image_property_values import PROPERTY_NAMES
 from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
 from roost.options import option

@@ -17,9 +17,9 @@ from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
 from roost.hosts.attributes import ATTRIBUTE_COLUMNS, ATTRIBUTES, attribute_of, columns_behind
 from roost.hosts.host_changes import plural
+from roost.model.kinds import shown
 from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
-from roost.validation.display import shown
 
 CAPABILITIES_SCOPE = "capabilities"
 

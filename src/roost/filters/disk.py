@@ -12,9 +12,8 @@ from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array, BoolArray
 from roost.hosts.host_changes import change_host, room_remedy
-from roost.model.remedy import Remedy
+from roost.model.remedy import Remedy, disk_changes, exact_disk_changes
 from roost.model.request import RequestSpec
-from roost.model.request_changes import disk_changes, exact_disk_changes
 
 
 class DiskFilter(Filter):

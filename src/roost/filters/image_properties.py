@@ -14,8 +14,7 @@ from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
 from roost.hosts.host_changes import name_of
-from roost.model.image_property_table import ARCHITECTURES
-from roost.model.image_property_values import parse_version_predicate, version_satisfies
+from roost.model.image_property_values import ARCHITECTURES, parse_version_predicate, version_satisfies
 from roost.model.remedy import Change, OptionChange, Remedy, RequestChange
 from roost.model.request import RequestSpec
 from roost.options import option

@@ -17,9 +17,9 @@ from roost.filters.query_operators import RULE, reference
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
 from roost.hosts.attributes import ATTRIBUTE_COLUMNS, ATTRIBUTES
+from roost.model.kinds import shown
 from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
-from roost.validation.display import shown
 
 MAX_QUERY_CHARACTERS = 64 * 1024
 MAX_QUERY_DEPTH = 64

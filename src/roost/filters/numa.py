@@ -16,7 +16,7 @@ from roost.hosts.host_changes import name_of, plural
 from roost.hosts.numa import topology_reason
 from roost.hosts.numa_cell_fit import OvercommitLimits
 from roost.hosts.numa_cells import has_threads
-from roost.model.numa_extra_specs import shapes_topology
+from roost.model.cpu_policy import shapes_topology
 from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
 

@@ -13,9 +13,8 @@ from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
 from roost.hosts.host_changes import name_of
 from roost.model.group import ServerGroup
-from roost.model.remedy import Remedy, RequestChange
+from roost.model.remedy import Remedy, RequestChange, counted
 from roost.model.request import RequestSpec
-from roost.model.sentences import counted
 
 
 class _GroupFilter(Filter):

@@ -17,12 +17,10 @@ from roost.hosts.numa_cells import TOPOLOGY
 from roost.hosts.pci import POOLS
 from roost.hosts.record import INVENTORIES
 from roost.model import Aggregate, Service
+from roost.model.field_table import Field, FieldTable
+from roost.model.fields import AMOUNT, FLAG, NAME, RATIO, TEXT, TRAITS, ListOf, PlainData, Record
+from roost.model.kinds import MOST, OrNull, WholeNumber
 from roost.model.uuids import NodeUuid
-from roost.validation.containers import ListOf, PlainData
-from roost.validation.field_table import Field, FieldTable
-from roost.validation.kinds import MOST, OrNull, WholeNumber
-from roost.validation.records import Record
-from roost.validation.vocabulary import AMOUNT, FLAG, NAME, RATIO, TEXT, TRAITS
 
 _ANY_WHOLE_NUMBER = WholeNumber(least=-MOST)
 

@@ -22,10 +22,9 @@ from roost.hosts import HostTable
 from roost.hosts.table import Run
 from roost.model import Flavor, Image, ServerGroup
 from roost.model.aggregate import split_values
+from roost.model.fields import IDENTIFIER, NAME, refuse_unknown
+from roost.model.kinds import shown
 from roost.model.uuids import canonical_uuid
-from roost.validation.display import shown
-from roost.validation.records import refuse_unknown
-from roost.validation.vocabulary import IDENTIFIER, NAME
 
 Named = TypeVar("Named", Flavor, Image, ServerGroup)
 

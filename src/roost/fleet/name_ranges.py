@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from roost.errors import FieldError
-from roost.validation.display import shown
+from roost.model.kinds import shown
 
 MAX_HOSTS = 5_000_000
 

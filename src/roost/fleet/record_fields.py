@@ -18,10 +18,10 @@ from roost.fleet.host_entries import check_reservations
 from roost.fleet.reported_values import INSTANCES
 from roost.hosts import HostRecord, Instance
 from roost.model import Aggregate
+from roost.model.fields import Record
 from roost.model.json_records import to_json
+from roost.model.kinds import shown
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
-from roost.validation.display import shown
-from roost.validation.records import Record
 
 _FIXED = ("host", "node", "uuid", "cpu_info_is_dict")
 """Fields that cannot be set: names of the host, and how the file itself is read."""

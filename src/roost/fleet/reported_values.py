@@ -12,12 +12,22 @@ from roost.errors import FieldError
 from roost.hosts import Instance, MigrationHolding
 from roost.hosts.instance import FILE_FIELDS
 from roost.hosts.metrics import PERCENTAGES
+from roost.model.fields import (
+    AMOUNT,
+    MAPPING,
+    NUMBER,
+    PLAIN_DATA,
+    PLAIN_MAPPING,
+    TEXT,
+    ListOf,
+    MappingOf,
+    Names,
+    Record,
+    refuse_unknown,
+)
+from roost.model.kinds import Kind, Schema
 from roost.model.resources import RESOURCE_CLASS
 from roost.model.uuids import canonical_uuid
-from roost.validation.containers import ListOf, MappingOf, Names
-from roost.validation.kinds import Kind, Schema
-from roost.validation.records import Record, refuse_unknown
-from roost.validation.vocabulary import AMOUNT, MAPPING, NUMBER, PLAIN_DATA, PLAIN_MAPPING, TEXT
 
 _LIST_REMEDY = "write [ ... ] or - entries"
 

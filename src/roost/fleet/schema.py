@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from roost.fleet.fields import HOST
 from roost.fleet.sections import AGGREGATES, NAMED, OPTIONS
-from roost.validation.containers import ListOf
-from roost.validation.kinds import OrNull, Schema
+from roost.model.fields import ListOf
+from roost.model.kinds import OrNull, Schema
 
 
 def fleet_schema() -> Schema:

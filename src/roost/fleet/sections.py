@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 from roost.model import Aggregate, Flavor, Image, ServerGroup
-from roost.validation.containers import ListOf, MappingOf, PlainData
-from roost.validation.kinds import OfType, OrNull
-from roost.validation.records import Record
-from roost.validation.vocabulary import MAPPING
+from roost.model.fields import MAPPING, ListOf, MappingOf, PlainData, Record
+from roost.model.kinds import OfType, OrNull
 
 _REMEDY = "write - and an entry, line by line"
 ENTRIES = OrNull(OfType((list,), "is not a list", _REMEDY))

@@ -8,12 +8,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from roost.hosts.instance import Instance
-from roost.model.flavor import Flavor
-from roost.model.item_access import AttributesAsItems
+from roost.model.flavor import AttributesAsItems, Flavor
+from roost.model.kinds import FrozenDict, OrNull, Timestamp
 from roost.model.lazy import IdentityCache
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
-from roost.validation.frozen_dict import FrozenDict
-from roost.validation.kinds import OrNull, Timestamp
 
 if TYPE_CHECKING:
     from roost.hosts.table import HostTable

@@ -10,14 +10,12 @@ from types import MappingProxyType
 from typing import Annotated, Any
 
 from roost.errors import FieldError
+from roost.model.fields import AMOUNT, IDENTIFIER, MAPPING, TEXT_MAPPING, MappingOf, OptionalText, Record, TextMapping
 from roost.model.flavor import Flavor
-from roost.model.image_properties import parse_properties
+from roost.model.image import parse_properties
+from roost.model.kinds import Kind, OrNull, Schema, Timestamp
 from roost.model.resources import RESOURCE_CLASS
 from roost.model.uuids import UuidField, UuidText
-from roost.validation.containers import MappingOf
-from roost.validation.kinds import Kind, OrNull, Schema, Timestamp
-from roost.validation.records import Record
-from roost.validation.vocabulary import AMOUNT, IDENTIFIER, MAPPING, TEXT_MAPPING, OptionalText, TextMapping
 
 NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 

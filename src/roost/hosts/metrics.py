@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from roost.errors import FieldError
-from roost.model.item_access import AttributesAsItems
-from roost.validation.kinds import Timestamp
+from roost.model.flavor import AttributesAsItems
+from roost.model.kinds import Timestamp
 
 PERCENTAGES = frozenset(
     {"cpu.user.percent", "cpu.kernel.percent", "cpu.idle.percent", "cpu.iowait.percent", "cpu.percent"}

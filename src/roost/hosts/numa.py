@@ -14,7 +14,7 @@ from roost.hosts.numa_cells import HostCell, HostTopology, PagePool, has_threads
 from roost.hosts.numa_reasons import first_obstacle
 from roost.hosts.numa_usage import NumaUsageError, record_usage, release_usage
 from roost.model.numa import InstanceCell, InstanceTopology
-from roost.model.request_parts import NetworkMetadata
+from roost.model.request import NetworkMetadata
 
 __all__ = [
     "HostCell",

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from roost.hosts.numa_cells import HostCell, PagePool
 from roost.hosts.numa_pinning import pin_cpus
+from roost.model.cpu_policy import ANY, LARGE, SMALL
 from roost.model.numa import InstanceCell
-from roost.model.numa_extra_specs import ANY, LARGE, SMALL
 
 
 @dataclass(frozen=True)

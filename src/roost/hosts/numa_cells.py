@@ -10,11 +10,9 @@ from itertools import chain
 from typing import Annotated, Any
 
 from roost.errors import FieldError
+from roost.model.fields import AT_LEAST_ONE, FLAG, Amount, ListOf, Names, OptionalAmount, Record
+from roost.model.kinds import OrNull
 from roost.model.numa import CPUS, Cpus
-from roost.validation.containers import ListOf, Names
-from roost.validation.kinds import OrNull
-from roost.validation.records import Record
-from roost.validation.vocabulary import AT_LEAST_ONE, FLAG, Amount, OptionalAmount
 
 
 @dataclass(frozen=True)

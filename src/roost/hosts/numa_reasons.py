@@ -11,8 +11,8 @@ from roost.hosts import numa_cell_fit as cell_fit
 from roost.hosts.numa_cell_fit import OvercommitLimits
 from roost.hosts.numa_cells import HostCell, HostTopology
 from roost.hosts.numa_pinning import pin_cpus
+from roost.model.cpu_policy import ANY, LARGE, SMALL
 from roost.model.numa import InstanceCell, InstanceTopology
-from roost.model.numa_extra_specs import ANY, LARGE, SMALL
 
 Obstacle = tuple[Callable[[HostCell], bool], str]
 """A requirement on a host cell, and the sentence for when no cell of the host meets it."""

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from roost.errors import FieldError
+from roost.model.fields import AMOUNT, MAPPING, ListOf
+from roost.model.kinds import Kind, OrNull, Schema, WholeNumber
 from roost.model.pci import Property, WrittenProperty, without_case
-from roost.validation.containers import ListOf
-from roost.validation.kinds import Kind, OrNull, Schema, WholeNumber
-from roost.validation.vocabulary import AMOUNT, MAPPING
 
 DeviceProperties = tuple[tuple[str, Property], ...]
 """(key, value) pairs, sorted by key."""

@@ -11,13 +11,10 @@ from typing import Annotated, Any
 from roost.hosts.instance import Instance, MigrationHolding
 from roost.hosts.numa_cells import HostTopology
 from roost.hosts.pci import Pool
-from roost.model.aggregate import Aggregate
+from roost.model.aggregate import Aggregate, Service
+from roost.model.fields import AT_LEAST_ONE, RATIO, Amount, MappingOf, Record
+from roost.model.kinds import OrNull, WholeNumber
 from roost.model.resources import DISK_GB, MEMORY_MB, RESOURCE_CLASS, VCPU
-from roost.model.service import Service
-from roost.validation.containers import MappingOf
-from roost.validation.kinds import OrNull, WholeNumber
-from roost.validation.records import Record
-from roost.validation.vocabulary import AT_LEAST_ONE, RATIO, Amount
 
 Pair = tuple[str, str]
 """(host, node): the names that identify a row of the host table."""

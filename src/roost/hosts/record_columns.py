@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from roost.hosts.record import HostRecord, Inventory, is_bare_metal
-from roost.validation.frozen_dict import FrozenDict
+from roost.model.kinds import FrozenDict
 
 SECONDS_UNTIL_DOWN = 60
 """nova's default of `service_down_time`: without a heartbeat for longer than this, a service is down."""

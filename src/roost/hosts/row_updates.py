@@ -17,9 +17,8 @@ from roost.hosts.record_columns import SECONDS_UNTIL_DOWN
 
 if TYPE_CHECKING:
     from roost.hosts.table import HostTable
-    from roost.model.aggregate import Aggregate
+    from roost.model.aggregate import Aggregate, Service
     from roost.model.request import RequestSpec
-    from roost.model.service import Service
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from roost.hosts.hosted_instance import HostedInstances, instances_at
 from roost.hosts.metrics import Metric, MetricList
 from roost.hosts.record import default_node_uuid
 from roost.model import aggregate as aggregates
-from roost.validation.frozen_dict import FrozenDict
+from roost.model.kinds import FrozenDict
 
 if TYPE_CHECKING:
     from roost.hosts.numa_cells import HostTopology

@@ -12,13 +12,10 @@ from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.fleet.fleet import Fleet
 from roost.library import Scheduler
 from roost.model import Flavor, RequestSpec
-from roost.model.hints import HINTS, with_canonical_uuids
-from roost.model.request_parts import Destination
+from roost.model.fields import AMOUNT, NAME, NAMES, Amount, ListOf, Record
+from roost.model.kinds import OrNull, WholeNumber
+from roost.model.request import HINTS, Destination, with_canonical_uuids
 from roost.scheduler.explain.host_names import nearest_host
-from roost.validation.containers import ListOf
-from roost.validation.kinds import OrNull, WholeNumber
-from roost.validation.records import Record
-from roost.validation.vocabulary import AMOUNT, NAME, NAMES, Amount
 
 MOST_INSTANCES = 100_000
 _COUNT = WholeNumber(least=1, most=MOST_INSTANCES)

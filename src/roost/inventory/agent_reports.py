@@ -28,13 +28,13 @@ from roost.inventory.reported_use import reported_row
 from roost.inventory.row_decoder import ALLOCATION_RATIOS
 from roost.inventory.row_encoder import inventory_rows, node_row, unlisted_uuid, uuid_of_node
 from roost.inventory.services import delete_static_service, record_agent_alive
+from roost.model.kinds import shown
 from roost.model.uuids import canonical_uuid
 from roost.store.bulk import with_json_as_text
 from roost.store.change_log import NODES, SERVICES, Change, record_changes
 from roost.store.schema import compute_nodes, consumers
 from roost.store.store_clock import PresentTime, read_time, stamp_of
 from roost.store.transactions import writing
-from roost.validation.display import shown
 
 LARGEST_EXACT = 2**53
 """The largest integer that the float columns of `HostTable` represent exactly."""

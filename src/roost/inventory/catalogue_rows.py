@@ -8,8 +8,8 @@ from typing import Any
 
 from roost.inventory.row_encoder import json_text
 from roost.model import Flavor, Image, ServerGroup
-from roost.model.image_properties import ImageProperties
-from roost.model.image_property_table import CONVERTERS_PER_NODE
+from roost.model.image import ImageProperties
+from roost.model.image_property_values import CONVERTERS_PER_NODE
 from roost.model.json_records import to_json
 from roost.store.bulk import Row
 

@@ -17,16 +17,15 @@ from sqlalchemy import ColumnElement, Connection, Engine, Select, delete, func, 
 
 from roost.errors import BadInput, UnknownName
 from roost.inventory.servers import IS_LEFT
+from roost.model.fields import Checked, OptionalText, Text
 from roost.model.group import GROUP_POLICIES, MAX_SERVER, GroupRules
+from roost.model.kinds import OneOf
 from roost.model.uuids import canonical_uuid
 from roost.store.column_limits import check_rows
 from roost.store.error_mapping import database_errors
 from roost.store.schema import server_group_members, server_groups, servers
 from roost.store.store_clock import PresentTime, stamp_of
 from roost.store.transactions import write
-from roost.validation.kinds import OneOf
-from roost.validation.records import Checked
-from roost.validation.vocabulary import OptionalText, Text
 
 NEW_POLICIES = tuple(policy for policy in GROUP_POLICIES if policy != "legacy")
 """Policies of which a client may create groups."""

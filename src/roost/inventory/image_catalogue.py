@@ -19,16 +19,15 @@ from sqlalchemy import ColumnElement, Connection, Engine, and_, delete, func, in
 
 from roost.errors import Conflict, UnknownName
 from roost.inventory.paging import WHOLE_LIST, Page, PagedTable
-from roost.model.image_properties import parse_properties
+from roost.model.fields import PLAIN_MAPPING, Amount, Checked, Label, OptionalAmount, OptionalText
+from roost.model.image import parse_properties
+from roost.model.kinds import Kind, OneOf, Schema
 from roost.store.bulk import column_in
 from roost.store.column_limits import check_rows
 from roost.store.error_mapping import database_errors
 from roost.store.schema import images
 from roost.store.store_clock import PresentTime, stamp_of
 from roost.store.transactions import write
-from roost.validation.kinds import Kind, OneOf, Schema
-from roost.validation.records import Checked
-from roost.validation.vocabulary import PLAIN_MAPPING, Amount, Label, OptionalAmount, OptionalText
 
 PUBLIC, COMMUNITY = "public", "community"
 ACTIVE = "active"

@@ -29,7 +29,7 @@ from roost.inventory.row_encoder import (
     unlisted_uuid,
 )
 from roost.inventory.servers import find_servers_on, read_servers, save_servers
-from roost.model.consumers import INSTANCE, MIGRATION, move_of
+from roost.model.resources import INSTANCE, MIGRATION, move_of
 from roost.store.bulk import Row, delete_rows
 from roost.store.reconcile import Reconciler, RowKey
 from roost.store.schema import consumers

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, select
 
 from roost.hosts import MigrationHolding
-from roost.model.consumers import MIGRATION, move_of
+from roost.model.resources import MIGRATION, move_of
 from roost.store.schema import allocations, consumers, migrations
 
 

@@ -32,7 +32,7 @@ from roost.inventory.row_decoder import (
 )
 from roost.inventory.servers import PLACED_SERVERS
 from roost.inventory.services import read_services
-from roost.model.consumers import INSTANCE, Amounts
+from roost.model.resources import INSTANCE, Amounts
 from roost.store.bulk import read_rows
 from roost.store.schema import allocations, compute_nodes, consumers, inventories, node_traits, servers
 

@@ -17,8 +17,8 @@ from roost.hosts.guests import topology_json
 from roost.hosts.record import default_node_uuid
 from roost.hosts.table import Run
 from roost.inventory.reported_space import space_columns
-from roost.model.consumers import INSTANCE, MIGRATION, UNLISTED, Amounts
 from roost.model.json_records import to_json
+from roost.model.resources import INSTANCE, MIGRATION, UNLISTED, Amounts
 from roost.model.uuids import canonical_uuid
 from roost.store.bulk import Row
 from roost.store.column_types import as_json_text

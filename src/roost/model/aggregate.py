@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host aggregates: named sets of hosts with metadata that filters and weighers read."""
+"""Host aggregates: named sets of hosts with metadata that filters and weighers read.
+
+The state of the compute service on a host.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol
 
-from roost.validation.records import Checked
-from roost.validation.vocabulary import IDENTIFIER, NameTuple, OptionalText, Text, TextMapping
+from roost.model.fields import FLAG, IDENTIFIER, NUMBER, Checked, Flag, NameTuple, OptionalText, Text, TextMapping
+from roost.model.kinds import OrNull
 
 
 @dataclass(frozen=True)
@@ -65,3 +68,33 @@ def smallest_value(aggregates: Collection[Aggregate], key: str, cast: type[int] 
     except ValueError:
         return None
     return next((each for each in numbers if each != each), min(numbers))  # NaN wins, independent of the order
+
+
+@dataclass(frozen=True)
+class Service(Checked):
+    """State of a host's compute service: disabled, forced down, and its heartbeat."""
+
+    disabled: Flag = False
+    disabled_reason: OptionalText = None
+    forced_down: Flag = False
+    up: Annotated[bool | None, OrNull(FLAG)] = None
+    """Whether the service is up, if reported directly; None if it follows from the heartbeat."""
+    seconds_since_seen: Annotated[float | None, OrNull(NUMBER)] = None
+    """Age of the last heartbeat in seconds; negative if the host's clock is ahead. None if unknown."""
+
+    def is_up(self, down_after_seconds: float) -> bool:
+        """Whether it is not forced down, and its heartbeat is at most `down_after_seconds` old or ahead."""
+        if self.forced_down:
+            return False
+        if self.up is not None:
+            return self.up
+        return self.seconds_since_seen is None or abs(self.seconds_since_seen) <= down_after_seconds
+
+    def as_record(self, is_up: bool) -> dict[str, Any]:
+        """The mapping that filters of nova read as `host_state.service`."""
+        return {
+            "disabled": self.disabled,
+            "disabled_reason": self.disabled_reason,
+            "forced_down": self.forced_down,
+            "up": is_up,
+        }

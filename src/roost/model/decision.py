@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 if TYPE_CHECKING:
-    from roost.model.allocation_candidates import AllocationCandidate
     from roost.model.request import RequestSpec
+    from roost.model.resources import AllocationCandidate
 
 
 class UncheckedRecord:

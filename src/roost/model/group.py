@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
-from roost.model.item_access import AttributesAsItems
+from roost.model.fields import AT_LEAST_ONE, MAPPING, Checked, Label, NameTuple, refuse_unknown
+from roost.model.flavor import AttributesAsItems
+from roost.model.kinds import Kind, OneOf, OrNull, Schema
 from roost.model.lazy import lazy
 from roost.model.message_fields import FromMessage
 from roost.model.uuids import OptionalUuid, UuidTuple
-from roost.validation.kinds import Kind, OneOf, OrNull, Schema
-from roost.validation.records import Checked, refuse_unknown
-from roost.validation.vocabulary import AT_LEAST_ONE, MAPPING, Label, NameTuple
 
 GROUP_POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "legacy")
 MAX_SERVER = "max_server_per_host"

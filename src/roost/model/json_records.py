@@ -10,12 +10,11 @@ from typing import Any, TypeVar
 
 from roost.errors import FieldError
 from roost.model.decision import Candidate, Decision, Ranked, Score, Selection
+from roost.model.fields import MAPPING, Part, Record, kinds_of
+from roost.model.kinds import OrNull
 from roost.model.numa import topology_from_json
 from roost.model.pci import pci_request_from_json
 from roost.model.request import RequestSpec
-from roost.validation.kinds import OrNull
-from roost.validation.records import Part, Record, kinds_of
-from roost.validation.vocabulary import MAPPING
 
 RecordT = TypeVar("RecordT")
 

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roost.validation.frozen_dict import FrozenDict
+from roost.model.kinds import FrozenDict
 
 if TYPE_CHECKING:
     from roost.model.flavor import Flavor

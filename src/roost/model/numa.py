@@ -14,28 +14,29 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 from roost.errors import FieldError
-from roost.model.flavor import Flavor
-from roost.model.image import Image
-from roost.model.image_properties import ImageProperties
-from roost.model.image_property_values import LARGEST_CPU
-from roost.model.message_fields import FromMessage
-from roost.model.numa_cpus import CPU_POLICIES, EMULATOR_POLICIES, PINNED_POLICIES, THREAD_POLICIES, read_cpu_settings
-from roost.model.numa_extra_specs import (
+from roost.model.cpu_policy import (
     ANY,
+    CPU_POLICIES,
+    EMULATOR_POLICIES,
     LARGE,
+    PINNED_POLICIES,
     SMALL,
+    THREAD_POLICIES,
     NumaRequestError,
     all_cpus,
     check_locked_memory,
     check_memory_encryption,
+    read_cpu_settings,
     read_node_count,
     read_node_lists,
     read_page_size,
 )
-from roost.validation.containers import ListOf
-from roost.validation.kinds import Kind, OneOf, OrNull, Schema, WholeNumber
-from roost.validation.records import Record, refuse_unknown
-from roost.validation.vocabulary import AMOUNT, MAPPING, Amount
+from roost.model.fields import AMOUNT, MAPPING, Amount, ListOf, Record, refuse_unknown
+from roost.model.flavor import Flavor
+from roost.model.image import Image, ImageProperties
+from roost.model.image_property_values import LARGEST_CPU
+from roost.model.kinds import Kind, OneOf, OrNull, Schema, WholeNumber
+from roost.model.message_fields import FromMessage
 
 __all__ = [
     "ANY",

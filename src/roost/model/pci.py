@@ -11,16 +11,24 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 from roost.errors import BadInput, FieldError, nearest
-from roost.model.flavor import Flavor
+from roost.model.fields import (
+    MAPPING,
+    NAMES,
+    OPTIONAL_TEXT,
+    TEXT,
+    Amount,
+    Checked,
+    Flag,
+    ListOf,
+    MappingOf,
+    OptionalText,
+    Record,
+    refuse_unknown,
+)
+from roost.model.flavor import AttributesAsItems, Flavor
 from roost.model.image import Image
-from roost.model.item_access import AttributesAsItems
+from roost.model.kinds import MOST, FrozenDict, Kind, OneOf, OrNull, Parser, String, shown
 from roost.model.message_fields import FromMessage
-from roost.validation.containers import ListOf, MappingOf
-from roost.validation.display import shown
-from roost.validation.frozen_dict import FrozenDict
-from roost.validation.kinds import MOST, Kind, OneOf, OrNull, Parser, String
-from roost.validation.records import Checked, Record, refuse_unknown
-from roost.validation.vocabulary import MAPPING, NAMES, OPTIONAL_TEXT, TEXT, Amount, Flag, OptionalText
 
 Property = str | int | tuple[str, ...] | None
 """Value of a key of a device pool, or the value that a request wants; None if there is none."""

@@ -1,42 +1,246 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request for instances, with all conditions on the hosts they may run on."""
+"""The request for instances, with all conditions on the hosts they may run on.
+
+The kind of scheduler hints: hint name -> tuple of texts.
+
+Records that are parts of a request: destination, tried hosts, limits, additional resources, networks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
-from roost.model.allocation_candidates import AllocationCandidate, AllocationCandidates
-from roost.model.flavor import Flavor
+from roost.errors import FieldError
+from roost.model.fields import (
+    AMOUNT,
+    AT_LEAST_ONE,
+    MAPPING,
+    NAMES,
+    OPTIONAL_TEXT,
+    TEXT,
+    Amount,
+    Checked,
+    Flag,
+    FreeMapping,
+    ListOf,
+    MappingOf,
+    NameLists,
+    NameSet,
+    NameTuple,
+    OptionalAmount,
+    OptionalText,
+    Part,
+    listed,
+)
+from roost.model.flavor import AttributesAsItems, Flavor
 from roost.model.group import ServerGroup
-from roost.model.hints import HINTS
 from roost.model.image import Image
-from roost.model.implied_traits import feature_traits
-from roost.model.item_access import AttributesAsItems
+from roost.model.kinds import Boolean, Kind, Number, OfType, OrNull, shown
 from roost.model.lazy import IdentityCache, lazy
 from roost.model.legacy import LegacyDicts, as_filter_properties, to_filter_properties, to_request_spec
 from roost.model.message_fields import FromMessage
 from roost.model.numa import InstanceTopology
 from roost.model.pci import PciRequest
-from roost.model.request_parts import (
-    Destination,
-    Limits,
-    NetworkMetadata,
-    NetworkRequest,
-    RequestGroup,
-    RequestLevelParams,
-    Retry,
-    SecurityGroup,
+from roost.model.resources import (
+    AllocationCandidate,
+    AllocationCandidates,
+    feature_traits,
+    requested_amounts,
+    requested_traits,
 )
-from roost.model.resources import requested_amounts, requested_traits
 from roost.model.uuids import OptionalUuid, canonical_uuid
-from roost.validation.containers import ListOf
-from roost.validation.kinds import Kind, OfType, OrNull
-from roost.validation.records import Checked, Part
-from roost.validation.vocabulary import AT_LEAST_ONE, NAMES, Flag, FreeMapping, OptionalText
+
+_INSTANCE_HINTS = ("same_host", "different_host")
+"""Hints that hold uuids of instances."""
+
+
+class _HintTexts(Kind[tuple[str, ...]]):
+    """The texts of one hint; a single text is a list of one."""
+
+    mismatch = "is no text and no list of texts"
+
+    def strict(self, value: Any, field: str) -> tuple[str, ...]:
+        """A text or a list of texts."""
+        if isinstance(value, str):
+            return (value,)
+        if not isinstance(value, (list, tuple)):
+            raise self.refusal(value, field)
+        for each in value:
+            if not isinstance(each, str):
+                raise FieldError(field, f"{shown(each)} is not text", "put it in quotes")
+        return tuple(value)
+
+    def lenient(self, value: Any, field: str) -> tuple[str, ...]:
+        """The texts of a scalar or of a list of scalars; null is refused."""
+        is_list = isinstance(value, (list, tuple, set, frozenset))
+        found = []
+        for at, each in enumerate(listed(value if is_list else [value], field)):
+            text = OPTIONAL_TEXT.lenient(each, f"{field}[{at}]")
+            if text is None:
+                raise FieldError(f"{field}[{at}]", "has no value", "leave it out")
+            found.append(text)
+        return tuple(found)
+
+
+class _Hints(MappingOf):
+    """All hints of a request. Lenient: a null hint is left out, and uuids of instances get their one spelling."""
+
+    def lenient(self, value: Any, field: str) -> Mapping[str, tuple[str, ...]]:
+        """The hints that have a value."""
+        given = {name: each for name, each in MAPPING.lenient(value, field).items() if each is not None}
+        return with_canonical_uuids(self._parsed(self.value.lenient, given, field))
+
+
+def with_canonical_uuids(hints: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    """The hints, with uuids of instances in their one spelling: as all instances here are spelt."""
+    spelt = {name: tuple(map(canonical_uuid, hints[name])) for name in _INSTANCE_HINTS if name in hints}
+    return MAPPING.strict({**hints, **spelt}, "") if spelt else hints
+
+
+HINTS = _Hints(_HintTexts())
+
+_RATIO = Number(least=0)
+_FLAVOR_AMOUNTS = MappingOf(AMOUNT)
+
+
+class TriedHost(Kind[tuple[str, str]]):
+    """The kind of a [host, node] pair; the node may be null or empty."""
+
+    mismatch = "is no [host, node] pair"
+
+    def strict(self, value: Any, field: str) -> tuple[str, str]:
+        """(host, node); an empty text if there is no node."""
+        if not isinstance(value, (list, tuple)) or len(value) != 2:
+            raise self.refusal(value, field)
+        node = "" if value[1] in (None, "") else TEXT.strict(value[1], f"{field}[1]")
+        return TEXT.strict(value[0], f"{field}[0]"), node
+
+
+_TRIED_HOSTS = ListOf(TriedHost(), mismatch="is not a list of [host, node] pairs")
+
+
+@dataclass(frozen=True)
+class Destination(Checked, FromMessage, AttributesAsItems):
+    """The host, nova cell or aggregates that the caller asks for; filters still apply."""
+
+    host: OptionalText = None
+    node: OptionalText = None
+    cell: OptionalText = None
+    """Name of the nova cell, or its uuid if it has no name."""
+    allow_cross_cell_move: Flag = False
+    aggregates: NameTuple = ()
+    """Each entry: uuids of aggregates, joined by commas. The host is in at least one aggregate of each entry."""
+    forbidden_aggregates: NameSet = frozenset()
+    """Uuids of aggregates: the host is in none of them."""
+    cell_uuid: OptionalText = None
+
+    @property
+    def bound_to_cell(self) -> tuple[str | None, ...]:
+        """The name and uuid of the nova cell that the request must not leave; empty if it may go to any."""
+        return (self.cell, self.cell_uuid) if self.cell and not self.allow_cross_cell_move else ()
+
+    @property
+    def aggregate_choices(self) -> tuple[frozenset[str], ...]:
+        """Sets of aggregate uuids: the host is in at least one aggregate of each set."""
+        return tuple(frozenset(entry.split(",")) for entry in self.aggregates)
+
+
+@dataclass(frozen=True)
+class Retry(Checked, FromMessage, AttributesAsItems):
+    """Hosts on which building the instance failed, and the number of attempts."""
+
+    num_attempts: Amount = 1
+    hosts: Annotated[tuple[tuple[str, str], ...], _TRIED_HOSTS] = ()
+    """(host, node) pairs; the node is empty if it is unknown."""
+
+
+@dataclass(frozen=True)
+class NetworkMetadata(Checked, FromMessage, AttributesAsItems):
+    """Networks of the instance: their network cards should be close to its NUMA cells."""
+
+    physnets: NameSet = frozenset()
+    tunneled: Flag = False
+
+
+@dataclass(frozen=True)
+class NumaLimits(Checked, FromMessage, AttributesAsItems):
+    """Overcommit ratios of the NUMA cells of a host."""
+
+    cpu_allocation_ratio: Annotated[float, _RATIO]
+    ram_allocation_ratio: Annotated[float, _RATIO]
+
+
+@dataclass(frozen=True)
+class Limits(Checked, FromMessage, AttributesAsItems):
+    """Overcommit ceilings of the last chosen host, for the claim on that host. None: no ceiling."""
+
+    vcpu: OptionalAmount = None
+    memory_mb: OptionalAmount = None
+    disk_gb: OptionalAmount = None
+    numa_topology: Annotated[NumaLimits | None, OrNull(Part(NumaLimits, takes_mappings=True))] = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ceilings that are set."""
+        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) is not None}
+
+
+@dataclass(frozen=True)
+class RequestGroup(Checked, FromMessage, AttributesAsItems):
+    """Additional resources, for example of a port or an accelerator; they are taken from the host."""
+
+    resources: Annotated[Mapping[str, int], _FLAVOR_AMOUNTS] = field(default_factory=dict)
+    """Resource class -> amount."""
+    required_traits: NameSet = frozenset()
+    forbidden_traits: NameSet = frozenset()
+    aggregates: NameLists = ()
+    """Lists of aggregate uuids: the host is in at least one aggregate of each list."""
+    forbidden_aggregates: NameSet = frozenset()
+    use_same_provider: Annotated[bool, Boolean(unset=True)] = True
+    requester_id: OptionalText = None
+    """Id of the requester, for example the uuid of a port."""
+    provider_uuids: NameTuple = ()
+    """Uuids of the resource providers that were chosen for it; empty until then."""
+    in_tree: OptionalText = None
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.resources.items()), self.required_traits, self.forbidden_traits))
+
+
+@dataclass(frozen=True)
+class RequestLevelParams(Checked, FromMessage, AttributesAsItems):
+    """Trait conditions on the host's root resource provider, and subtrees of its providers."""
+
+    root_required: NameSet = frozenset()
+    """Traits that the host must have."""
+    root_forbidden: NameSet = frozenset()
+    """Traits that the host must not have."""
+    same_subtree: NameLists = ()
+
+
+@dataclass(frozen=True)
+class SecurityGroup(Checked, FromMessage, AttributesAsItems):
+    """A security group, by name or by uuid."""
+
+    name: OptionalText = None
+    uuid: OptionalText = None
+
+
+@dataclass(frozen=True)
+class NetworkRequest(Checked, FromMessage, AttributesAsItems):
+    """A network or a port that the instance is connected to."""
+
+    network_id: OptionalText = None
+    address: OptionalText = None
+    port_id: OptionalText = None
+    pci_request_id: OptionalText = None
+    tag: OptionalText = None
+    arq_uuid: OptionalText = None
+    device_profile: OptionalText = None
+
 
 _NO_TRAITS: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
 NO_PARAMS = RequestLevelParams()

@@ -7,9 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from roost.validation.containers import Names
-from roost.validation.kinds import Kind, OrNull, Schema, String
-from roost.validation.vocabulary import NAME
+from roost.model.fields import NAME, Names
+from roost.model.kinds import Kind, OrNull, Schema, String
 
 LONGEST_UUID = 36
 """Characters of a uuid in its one spelling, and of columns that hold uuids."""

@@ -12,7 +12,7 @@ import logging
 from roost.errors import PlacementBadRequest
 from roost.hosts import HostTable
 from roost.model import RequestSpec
-from roost.model.allocation_candidates import AllocationCandidates
+from roost.model.resources import AllocationCandidates
 from roost.nova_cloud.placement.candidate_queries import (
     candidate_queries,
     decode_allocation_candidates,

@@ -13,7 +13,7 @@ from roost.errors import ClaimRejected, PlacementConflict, PlacementError, Refus
 from roost.hosts import HostTable
 from roost.hosts.record import Pair
 from roost.model import RequestSpec
-from roost.model.allocation_candidates import AllocationCandidate, AllocationCandidates
+from roost.model.resources import AllocationCandidate, AllocationCandidates
 from roost.nova_cloud.candidates import CandidateReader
 from roost.nova_cloud.claim_journal import ClaimJournal
 from roost.nova_cloud.databases.api_reader import ApiReader

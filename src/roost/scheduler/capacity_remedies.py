@@ -6,9 +6,8 @@ from __future__ import annotations
 from roost.hosts import HostView, capacity
 from roost.hosts.capacity import DISABLED_TRAIT, ClassCapacity
 from roost.hosts.host_changes import change_host, count_of, enable, name_of, plural, room_remedy
-from roost.model.remedy import HostChange, Remedy, RequestChange
+from roost.model.remedy import HostChange, Remedy, RequestChange, disk_changes
 from roost.model.request import RequestSpec
-from roost.model.request_changes import disk_changes
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU, resource_class_of
 
 _WORDS = {VCPU: "CPUs", MEMORY_MB: "MiB of memory", DISK_GB: "GB of disk"}

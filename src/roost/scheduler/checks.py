@@ -16,10 +16,10 @@ from roost.errors import PluginFailed, RoostError
 from roost.filters.base import Filter, applies_to_rebuild
 from roost.hosts import Hosts, HostTable, HostView, capacity
 from roost.hosts.arrays import BoolArray, RowArray
-from roost.model.allocation_candidates import AllocationCandidates
 from roost.model.decision import Step
 from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
+from roost.model.resources import AllocationCandidates
 from roost.scheduler.capacity_remedies import amount_remedy, enabling_remedy, traits_remedy
 
 FindRemedy = Callable[[HostView], Remedy | None]

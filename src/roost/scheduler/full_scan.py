@@ -10,9 +10,9 @@ import numpy as np
 
 from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import RowArray
-from roost.model.allocation_candidates import AllocationCandidate
 from roost.model.decision import RankedList, Step
 from roost.model.request import RequestSpec
+from roost.model.resources import AllocationCandidate
 from roost.scheduler.checks import Check, is_forced, narrow, with_details
 from roost.scheduler.choice import Choice
 from roost.scheduler.rules import Rules

@@ -16,9 +16,9 @@ from typing import Any
 from roost.errors import NoValidHost
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostTable
-from roost.model.allocation_candidates import AllocationCandidate
 from roost.model.decision import Candidate, Decision, Ranked, RankedList, Selection, Step, build_unchecked
 from roost.model.request import RequestSpec
+from roost.model.resources import AllocationCandidate
 from roost.scheduler.alternates import alternates_of_one, with_alternates
 from roost.scheduler.choice import BEST, Choice, Randomness
 from roost.scheduler.full_scan import FullScan

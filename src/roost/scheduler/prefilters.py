@@ -17,7 +17,8 @@ import numpy as np
 from roost.hosts import Hosts, HostTable, HostView
 from roost.hosts.arrays import BoolArray
 from roost.model.aggregate import Aggregate
-from roost.model.implied_traits import (
+from roost.model.request import Destination, RequestSpec
+from roost.model.resources import (
     accelerator_traits,
     encryption_traits,
     image_metadata_traits,
@@ -26,8 +27,6 @@ from roost.model.implied_traits import (
     sound_traits,
     tpm_traits,
 )
-from roost.model.request import RequestSpec
-from roost.model.request_parts import Destination
 from roost.options import option
 from roost.scheduler.checks import Check, FindRemedy, trait_check
 from roost.scheduler.prefilter_remedies import (

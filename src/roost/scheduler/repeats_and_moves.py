@@ -18,8 +18,8 @@ from roost.hosts import HostTable
 from roost.hosts.guests import answers, are_alike
 from roost.hosts.record import Pair
 from roost.model import Decision, RequestSpec
-from roost.model.consumers import move_of
 from roost.model.decision import build_unchecked
+from roost.model.resources import move_of
 from roost.scheduler.granter import Granter
 from roost.scheduler.pipeline import make_decision, make_selection
 from roost.scheduler.prefilters import may_be_in_cell

@@ -11,8 +11,7 @@ from roost.decisions.recorder import SeenState
 from roost.errors import AlreadyClaimed, ClaimRejected, NoValidHost, Refusal
 from roost.hosts import HostTable
 from roost.model import RequestSpec
-from roost.model.allocation_candidates import AllocationCandidates
-from roost.model.consumers import move_of
+from roost.model.resources import AllocationCandidates, move_of
 from roost.scheduler.closed_hosts import ClosedHosts, find_closed_sources
 from roost.scheduler.granter import Granter
 from roost.scheduler.prefilters import TRAIT_FILTERS

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from roost.hosts import Hosts, HostTable
-from roost.model.allocation_candidates import AllocationCandidate
 from roost.model.decision import Ranked, RankedList, Step
 from roost.model.request import RequestSpec
+from roost.model.resources import AllocationCandidate
 from roost.scheduler.choice import Randomness
 
 STAGES = ("prefilter", "capacity", "filter", "weigh", "choose")

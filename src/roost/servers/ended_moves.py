@@ -8,7 +8,7 @@ import structlog
 from roost.claims.ledger import Ledger
 from roost.claims.unlocked_read import HeldNode
 from roost.errors import ClaimRejected
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 from roost.servers.server import Server
 
 LOG = structlog.get_logger(__name__)

@@ -15,8 +15,8 @@ from roost.errors import FieldError, SnapshotError, nearest
 from roost.fleet.fleet import Fleet
 from roost.fleet.gc_pause import gc_paused
 from roost.fleet.sections import OPTIONS
+from roost.model.kinds import shown
 from roost.snapshot.file_format import pack, read_snapshot_file, unpack
-from roost.validation.display import shown
 
 SCHEMA = 1
 """Version of the schema that this version of Roost writes, and the newest that it reads."""

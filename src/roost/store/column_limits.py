@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import BigInteger, Column, Double, Integer, String, Table
 
 from roost.errors import BadInput
+from roost.model.kinds import shown
 from roost.store.column_types import JsonText
-from roost.validation.display import shown
 
 LARGEST_BIGINT = 2**63 - 1
 LARGEST_INTEGER = 2**31 - 1

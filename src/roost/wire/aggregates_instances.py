@@ -10,14 +10,7 @@ from roost.errors import FieldError
 from roost.hosts import Instance
 from roost.hosts.hosted_instance import IMAGE_PREFIX
 from roost.model import Aggregate
-from roost.model.image_properties import parse_properties
-from roost.model.resources import requested_amounts
-from roost.model.uuids import UuidText
-from roost.validation.containers import listed
-from roost.validation.frozen_dict import FrozenDict
-from roost.validation.kinds import OrNull, Timestamp
-from roost.validation.records import make_record
-from roost.validation.vocabulary import (
+from roost.model.fields import (
     MAPPING,
     NAMES,
     OPTIONAL_AMOUNT,
@@ -25,7 +18,13 @@ from roost.validation.vocabulary import (
     PLAIN_DATA,
     TEXT,
     TEXT_MAPPING,
+    listed,
+    make_record,
 )
+from roost.model.image import parse_properties
+from roost.model.kinds import FrozenDict, OrNull, Timestamp
+from roost.model.resources import requested_amounts
+from roost.model.uuids import UuidText
 from roost.wire.envelope import close_envelope, close_list, is_envelope, open_envelope, open_list
 from roost.wire.flavor_image_group import flavor_from_object, flavor_to_object
 

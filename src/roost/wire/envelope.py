@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from roost.errors import FieldError
-from roost.validation.display import shown
-from roost.validation.vocabulary import MAPPING
+from roost.model.fields import MAPPING
+from roost.model.kinds import shown
 
 NAME, NAMESPACE, VERSION, DATA, CHANGES = (
     f"nova_object.{part}" for part in ("name", "namespace", "version", "data", "changes")

@@ -8,13 +8,20 @@ from typing import Any
 
 from roost.errors import FieldError
 from roost.model import Flavor, Image, ServerGroup
+from roost.model.fields import (
+    AMOUNT,
+    MAPPING,
+    NAMES,
+    OPTIONAL_TEXT,
+    PLAIN_DATA,
+    lenient_parsers,
+    listed,
+    make_record,
+    parse_present,
+)
 from roost.model.group import MAX_SERVER
-from roost.model.image_properties import ImageProperties, parse_properties
-from roost.model.image_property_table import CONVERTERS_PER_NODE
-from roost.model.image_property_values import ImagePropertyError
-from roost.validation.containers import listed
-from roost.validation.records import lenient_parsers, make_record, parse_present
-from roost.validation.vocabulary import AMOUNT, MAPPING, NAMES, OPTIONAL_TEXT, PLAIN_DATA
+from roost.model.image import ImageProperties, parse_properties
+from roost.model.image_property_values import CONVERTERS_PER_NODE, ImagePropertyError
 from roost.wire.envelope import close_envelope, is_envelope, open_record
 from roost.wire.unheld_fields import fields_to_send, store_unheld
 

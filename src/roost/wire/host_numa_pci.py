@@ -8,8 +8,7 @@ from typing import Any
 
 from roost.hosts.numa_cells import HostTopology, host_topology_from_json
 from roost.hosts.pci import Pools, pools_from_json
-from roost.validation.containers import listed
-from roost.validation.vocabulary import MAPPING
+from roost.model.fields import MAPPING, listed
 from roost.wire.envelope import open_list, open_record
 
 _CELL_FIELDS = (

@@ -11,11 +11,10 @@ from typing import Any
 
 from roost.errors import FieldError
 from roost.model import RequestSpec, ServerGroup
-from roost.model.hints import HINTS
+from roost.model.fields import MAPPING, NAMES, OPTIONAL_TEXT, PLAIN_DATA, make_record
+from roost.model.kinds import OrNull
 from roost.model.legacy import LegacyDicts
-from roost.validation.kinds import OrNull
-from roost.validation.records import make_record
-from roost.validation.vocabulary import MAPPING, NAMES, OPTIONAL_TEXT, PLAIN_DATA
+from roost.model.request import HINTS
 from roost.wire.flavor_image_group import flavor_from_object, group_from_object, image_from_object
 from roost.wire.numa_pci import pci_requests_from_object, topology_from_object
 from roost.wire.request_parts import destination_from_object, limits_from_object, retry_from_object

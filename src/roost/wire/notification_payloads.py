@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roost.model import Flavor, Image, RequestSpec, ServerGroup
-from roost.model.image_properties import ImageProperties
+from roost.model.image import ImageProperties
 from roost.model.json_records import to_json
 from roost.model.numa import InstanceCell, InstanceTopology
 from roost.model.pci import PciRequest
-from roost.model.request_parts import Destination, Retry
+from roost.model.request import Destination, Retry
 from roost.wire.envelope import DATA, close_envelope
 from roost.wire.flavor_image_group import flavor_to_object, image_to_object, plain_properties
 from roost.wire.numa_pci import numa_cell_to_object, pci_requests_to_object, plain_alternatives, topology_to_object

@@ -12,7 +12,7 @@ from typing import Any
 
 from roost.errors import FieldError
 from roost.model import RequestSpec
-from roost.validation.vocabulary import MAPPING
+from roost.model.fields import MAPPING
 from roost.wire.envelope import DATA, NAME, VERSIONS, close_envelope, is_envelope, open_envelope
 from roost.wire.request_spec import request_from_object
 

@@ -8,12 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from roost.errors import FieldError
+from roost.model.fields import AMOUNT, MAPPING, OPTIONAL_AMOUNT, OPTIONAL_TEXT, listed, make_record
 from roost.model.image_property_values import parse_cpu_set
 from roost.model.numa import InstanceCell, InstanceTopology, cpus_from_json, topology_from_json
 from roost.model.pci import PciRequest, WantedProperty
-from roost.validation.containers import listed
-from roost.validation.records import make_record
-from roost.validation.vocabulary import AMOUNT, MAPPING, OPTIONAL_AMOUNT, OPTIONAL_TEXT
 from roost.wire.envelope import close_envelope, is_envelope, open_record
 from roost.wire.unheld_fields import fields_to_send, store_unheld
 

@@ -7,7 +7,7 @@ import json
 import marshal
 from typing import Any
 
-from roost.validation.kinds import Parser
+from roost.model.kinds import Parser
 
 MAX_ENTRIES = 512
 MAX_VALUE_BYTES = 16_384

@@ -10,7 +10,9 @@ from uuid import NAMESPACE_DNS, UUID, uuid5
 
 from roost.errors import FieldError
 from roost.hosts.numa_cell_fit import OvercommitLimits
-from roost.model.request_parts import (
+from roost.model.fields import AMOUNT, OPTIONAL_TEXT, TEXT, lenient_parsers, listed, make_record, parse_present
+from roost.model.kinds import Parser
+from roost.model.request import (
     Destination,
     Limits,
     NetworkMetadata,
@@ -21,10 +23,6 @@ from roost.model.request_parts import (
     Retry,
     SecurityGroup,
 )
-from roost.validation.containers import listed
-from roost.validation.kinds import Parser
-from roost.validation.records import lenient_parsers, make_record, parse_present
-from roost.validation.vocabulary import AMOUNT, OPTIONAL_TEXT, TEXT
 from roost.wire.envelope import close_envelope, close_list, is_envelope, open_list, open_record
 from roost.wire.unheld_fields import Message, fields_to_send, store_unheld
 

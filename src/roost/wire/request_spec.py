@@ -9,9 +9,8 @@ from typing import Any
 
 from roost.errors import FieldError
 from roost.model import Flavor, Image, RequestSpec
-from roost.validation.kinds import Parser, WholeNumber
-from roost.validation.records import lenient_parsers, make_record, parse_present
-from roost.validation.vocabulary import AMOUNT, OPTIONAL_AMOUNT
+from roost.model.fields import AMOUNT, OPTIONAL_AMOUNT, lenient_parsers, make_record, parse_present
+from roost.model.kinds import Parser, WholeNumber
 from roost.wire.envelope import close_envelope, open_envelope
 from roost.wire.flavor_image_group import (
     flavor_from_object,

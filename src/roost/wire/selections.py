@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from roost.errors import FieldError
 from roost.model import RequestSpec
-from roost.validation.containers import MappingOf
-from roost.validation.display import shown
-from roost.validation.vocabulary import AMOUNT, MAPPING, NAMES, OPTIONAL_TEXT, TEXT
+from roost.model.fields import AMOUNT, MAPPING, NAMES, OPTIONAL_TEXT, TEXT, MappingOf
+from roost.model.kinds import shown
 from roost.wire.envelope import VERSION, close_envelope, open_envelope
 from roost.wire.request_parts import cell_uuid, limits_data, limits_from_object
 

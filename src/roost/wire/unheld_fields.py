@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from roost.model.fields import OPTIONAL_TEXT, PLAIN_DATA, listed
 from roost.model.message_fields import FromMessage
-from roost.validation.containers import listed
-from roost.validation.vocabulary import OPTIONAL_TEXT, PLAIN_DATA
 
 Message = TypeVar("Message", bound=FromMessage)
 

@@ -11,7 +11,7 @@ from tests.nova_cloud.small_cloud import SmallCloud, node_uuid
 from roost import Flavor, NoValidHost, RequestSpec
 from roost.all_options import read_options
 from roost.model.numa import derive_topology
-from roost.model.request_parts import Destination
+from roost.model.request import Destination
 from roost.nova_cloud.candidates import CandidateReader
 from roost.nova_cloud.claims import PlacementGranter
 from roost.nova_cloud.own_claims import OwnClaims

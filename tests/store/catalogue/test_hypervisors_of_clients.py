@@ -17,7 +17,7 @@ from roost.inventory.agent_reports import save_report
 from roost.inventory.hypervisor_catalogue import HostedServer, get_hypervisor, list_hypervisors, sum_hypervisors
 from roost.inventory.paging import Page
 from roost.inventory.services import set_service_flags
-from roost.model.consumers import Use
+from roost.model.resources import Use
 from roost.store import schema
 
 REPORT = HostRecord(

@@ -8,7 +8,7 @@ from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import AlreadyClaimed, BadInput, ClaimRejected, Refusal
 from roost.hosts.guests import Guest
 from roost.hosts.pci import pools_from_json
-from roost.model.consumers import Use
+from roost.model.resources import Use
 
 
 def test_a_claim_allocates_and_a_release_deallocates():

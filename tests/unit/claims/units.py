@@ -6,7 +6,7 @@ from roost.claims.group_slots import Group
 from roost.claims.node_capacity import Node
 from roost.claims.unit_of_work import UnitOfWork
 from roost.hosts.capacity import ClassCapacity
-from roost.model.consumers import Use
+from roost.model.resources import Use
 
 APART = StrictGroup("apart", "anti-affinity")
 TOGETHER = StrictGroup("together", "affinity")

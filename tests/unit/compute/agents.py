@@ -19,7 +19,7 @@ from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
 from roost.inventory.services import is_agent_up, save_heartbeats
 from roost.model import Flavor, RequestSpec
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 from roost.rpc.context import RequestContext
 from roost.rpc.in_process import InProcessTransport
 from roost.rpc.options import RpcOptions

@@ -6,7 +6,7 @@ import structlog.testing
 
 from roost.compute.drivers.fake_guests import FakeGuest
 from roost.errors import HypervisorError
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 
 
 def state(server):

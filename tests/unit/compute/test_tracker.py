@@ -19,9 +19,9 @@ from roost.hosts.numa_cells import HostCell, HostTopology
 from roost.hosts.pci import pools_from_json
 from roost.hosts.record import default_node_uuid
 from roost.inventory.agent_reports import save_report
-from roost.model.consumers import Use, move_of
 from roost.model.numa import InstanceCell
-from roost.model.request_parts import NumaLimits
+from roost.model.request import NumaLimits
+from roost.model.resources import Use, move_of
 from roost.servers.server import Migration, TaskData
 from roost.wire.flavor_image_group import flavor_to_object
 from roost.wire.selections import SelectedHost, selection_to_object

@@ -13,7 +13,7 @@ from roost.conductor.requests_of_moves import (
     request_for_unshelving,
 )
 from roost.model import Flavor, Image, RequestSpec, ServerGroup
-from roost.model.request_parts import Destination, Retry
+from roost.model.request import Destination, Retry
 from roost.wire.request_spec import request_from_object, request_to_object
 
 SMALL, LARGE = Flavor(1, 1024, name="small"), Flavor(2, 4096, name="large")

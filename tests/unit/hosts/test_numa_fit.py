@@ -15,10 +15,10 @@ from roost.hosts.numa import fit, topology_reason
 from roost.hosts.numa_cell_fit import OvercommitLimits
 from roost.hosts.numa_cells import HostCell, HostTopology, PagePool, has_threads, host_topology_from_json
 from roost.hosts.numa_usage import NumaUsageError, record_usage, release_usage
+from roost.model.cpu_policy import ANY, LARGE, SMALL
 from roost.model.flavor import Flavor
 from roost.model.numa import InstanceCell, InstanceTopology, derive_topology
-from roost.model.numa_extra_specs import ANY, LARGE, SMALL
-from roost.model.request_parts import NetworkMetadata
+from roost.model.request import NetworkMetadata
 
 EQUAL = OvercommitLimits(1.0, 1.0)
 GIB = 1048576

@@ -15,7 +15,7 @@ from roost.inventory.catalogue_rows import (
     raw_properties,
 )
 from roost.model import Flavor, Image, ServerGroup
-from roost.model.image_properties import parse_properties
+from roost.model.image import parse_properties
 from roost.model.json_records import from_json
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from roost.model.image_properties import parse_properties
+from roost.model.image import parse_properties
 from roost.model.image_property_values import ImagePropertyError
 
 # An independent copy of the property table, after the specification: a typo in either copy fails a test.

@@ -8,8 +8,7 @@ import pickle
 import pytest
 
 from roost.errors import FieldError
-from roost.model.image import Image
-from roost.model.image_properties import parse_properties
+from roost.model.image import Image, parse_properties
 from roost.model.image_property_values import ImagePropertyError
 
 

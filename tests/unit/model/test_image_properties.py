@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.unit.model.image_property_examples import EXAMPLES, LEGACY, MAP_LISTS, PER_NODE, refusal, take
 
 from roost.errors import FieldError
-from roost.model.image_properties import ImageProperties, parse_properties
-from roost.model.image_property_table import PROPERTY_NAMES
+from roost.model.image import ImageProperties, parse_properties
 from roost.model.image_property_values import (
+    PROPERTY_NAMES,
     ImagePropertyError,
 )
 

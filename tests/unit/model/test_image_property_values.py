@@ -13,7 +13,7 @@ from tests.unit.model.image_property_examples import (
     take,
 )
 
-from roost.model.image_properties import parse_properties
+from roost.model.image import parse_properties
 from roost.model.image_property_values import (
     parse_cpu_set,
     parse_version_predicate,

@@ -2,7 +2,7 @@
 """The two dicts that releases before Mitaka sent: nothing empty in them, hints unwrapped, groups as sets."""
 
 from roost.model import Destination, Flavor, Image, RequestSpec, Retry, ServerGroup
-from roost.model.request_parts import Limits
+from roost.model.request import Limits
 
 BARE = RequestSpec(flavor=Flavor(2, 512, root_gb=5))
 

@@ -6,11 +6,11 @@ import pickle
 import pytest
 
 from roost.errors import BadInput, FieldError
+from roost.model.cpu_policy import ANY, LARGE, SMALL, NumaRequestError
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.image_property_values import ImagePropertyError
 from roost.model.numa import InstanceCell, InstanceTopology, derive_topology, topology_from_json
-from roost.model.numa_extra_specs import ANY, LARGE, SMALL, NumaRequestError
 
 
 def derive(image=None, vcpus=4, memory_mb=4096, **specs):

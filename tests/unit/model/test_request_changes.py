@@ -2,8 +2,14 @@ import pytest
 
 from roost.errors import FieldError, UnknownName
 from roost.model import Flavor
-from roost.model.remedy import HostChange, RequestChange
-from roost.model.request_changes import apply_all_to_request, apply_to_request, disk_changes, exact_disk_changes
+from roost.model.remedy import (
+    HostChange,
+    RequestChange,
+    apply_all_to_request,
+    apply_to_request,
+    disk_changes,
+    exact_disk_changes,
+)
 from roost.testing import make_spec
 
 

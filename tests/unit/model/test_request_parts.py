@@ -9,7 +9,7 @@ import pytest
 from roost.errors import FieldError
 from roost.model import Destination, Flavor, Image, RequestSpec, Retry, ServerGroup
 from roost.model.json_records import request_from_json, to_json
-from roost.model.request_parts import (
+from roost.model.request import (
     Limits,
     NetworkMetadata,
     NetworkRequest,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from roost.model.sentences import counted, listed
+from roost.model.remedy import counted, listed
 
 
 def test_a_count_has_thousands_separators_and_the_plural():

@@ -8,7 +8,7 @@ import pytest
 from roost.errors import NoValidHost
 from roost.hosts import Inventory
 from roost.model import Aggregate, Destination
-from roost.model.request_parts import RequestGroup, RequestLevelParams
+from roost.model.request import RequestGroup, RequestLevelParams
 from roost.scheduler.pipeline import Pipeline
 from roost.testing import make_hosts, make_spec
 

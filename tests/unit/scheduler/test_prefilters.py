@@ -9,7 +9,8 @@ import pytest
 from roost.all_options import read_options
 from roost.errors import NoValidHost, RoostError
 from roost.model import Aggregate, Image
-from roost.model.implied_traits import (
+from roost.model.remedy import HostChange
+from roost.model.resources import (
     accelerator_traits,
     encryption_traits,
     image_metadata_traits,
@@ -18,7 +19,6 @@ from roost.model.implied_traits import (
     sound_traits,
     tpm_traits,
 )
-from roost.model.remedy import HostChange
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.checks import capacity_checks
 from roost.scheduler.explain.explaining import explain_request

@@ -7,7 +7,7 @@ import pytest
 
 from roost.hosts import Instance
 from roost.model import Aggregate, Flavor, Image, RequestSpec, Retry
-from roost.model.request_parts import Limits, RequestLevelParams
+from roost.model.request import Limits, RequestLevelParams
 from roost.wire.aggregates_instances import aggregates_from_object, instances_from_object
 from roost.wire.legacy import request_from_dicts
 from roost.wire.request_spec import request_from_object, request_to_object

@@ -7,7 +7,7 @@ from roost.errors import FieldError
 from roost.model import Destination, Flavor, Image, RequestSpec, Retry, ServerGroup
 from roost.model.numa import InstanceCell, InstanceTopology
 from roost.model.pci import PciRequest
-from roost.model.request_parts import Limits, NumaLimits
+from roost.model.request import Limits, NumaLimits
 from roost.wire.legacy import request_from_dicts
 from roost.wire.request_spec import request_from_object
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from roost.model import Destination, Retry
-from roost.model.request_parts import SecurityGroup
+from roost.model.request import SecurityGroup
 from roost.testing import make_spec
 from roost.wire.notification_payloads import legacy_payload, versioned_payload
 from roost.wire.request_spec import request_from_object

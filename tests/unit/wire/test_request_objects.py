@@ -5,9 +5,11 @@ import pytest
 
 from roost.errors import FieldError
 from roost.model import Destination, Flavor, Image, RequestSpec, Retry, ServerGroup
+from roost.model.fields import MOST_LISTED
+from roost.model.kinds import LONGEST_TEXT
 from roost.model.numa import InstanceCell, InstanceTopology
 from roost.model.pci import PciRequest
-from roost.model.request_parts import (
+from roost.model.request import (
     Limits,
     NetworkMetadata,
     NetworkRequest,
@@ -16,8 +18,6 @@ from roost.model.request_parts import (
     RequestLevelParams,
     SecurityGroup,
 )
-from roost.validation.containers import MOST_LISTED
-from roost.validation.kinds import LONGEST_TEXT
 from roost.wire.request_spec import (
     MOST_INSTANCES,
     hints_and_zone_from_object,

@@ -8,7 +8,7 @@ import pytest
 
 from roost.errors import FieldError
 from roost.hosts.numa_cell_fit import OvercommitLimits
-from roost.model.request_parts import NumaLimits, RequestGroup
+from roost.model.request import NumaLimits, RequestGroup
 from roost.testing import make_spec
 from roost.wire.selections import (
     SelectedHost,

@@ -18,8 +18,8 @@ from roost.decisions.store import DecisionStore
 from roost.errors import BadInput, Forbidden, UnknownName
 from roost.inspection.past_decision import PastDecision, why_not_explained
 from roost.model.json_records import to_json
+from roost.model.kinds import MOST
 from roost.model.uuids import canonical_uuid, is_uuid
-from roost.validation.kinds import MOST
 
 SEE_ALL = "roost:decisions:all"
 NO_OWNER: Target = {}

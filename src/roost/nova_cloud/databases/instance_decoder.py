@@ -13,11 +13,11 @@ from roost.hosts import Instance
 from roost.hosts.instance import NO_PROPERTIES
 from roost.inventory.row_decoder import JsonCache
 from roost.model import Flavor
+from roost.model.fields import MAPPING
 from roost.model.resources import requested_amounts
 from roost.nova_cloud.databases.cell_changes import PlacedInstance, as_utc
 from roost.nova_cloud.databases.json_columns import decode_column
 from roost.nova_cloud.databases.tables import instance_extra, instances
-from roost.validation.vocabulary import MAPPING
 from roost.wire.aggregates_instances import split_system_metadata
 from roost.wire.flavor_image_group import flavor_from_object
 

@@ -10,11 +10,11 @@ from sqlalchemy import select
 
 from roost.errors import FieldError
 from roost.inventory.row_decoder import UNREPORTED_FIELDS, JsonCache, as_triples, reported_fields
+from roost.model.fields import MAPPING
+from roost.model.kinds import shown
 from roost.nova_cloud.databases.cell_changes import ReportedNode, as_utc
 from roost.nova_cloud.databases.json_columns import LONGEST_TEXT, decode_column
 from roost.nova_cloud.databases.tables import compute_nodes
-from roost.validation.display import shown
-from roost.validation.vocabulary import MAPPING
 from roost.wire.host_numa_pci import host_topology_from_object, pools_from_object
 
 SELECT_NODES = select(compute_nodes)

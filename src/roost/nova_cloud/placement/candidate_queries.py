@@ -15,14 +15,15 @@ from typing import Any
 
 from roost.hosts.capacity import DISABLED_TRAIT
 from roost.model import RequestSpec
-from roost.model.allocation_candidates import AllocationCandidate, AllocationCandidates
-from roost.model.implied_traits import feature_traits
 from roost.model.numa import InstanceTopology
-from roost.model.request_parts import RequestGroup
+from roost.model.request import RequestGroup
 from roost.model.resources import (
     DISK_GB,
     MEMORY_MB,
     VCPU,
+    AllocationCandidate,
+    AllocationCandidates,
+    feature_traits,
     is_resource_class,
     parse_amount,
     persistent_memory,

@@ -13,7 +13,7 @@ from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.filters.extra_specs_ops import match
 from roost.hosts.capacity import are_enabled
 from roost.model.aggregate import split_values
-from roost.model.sentences import counted, listed
+from roost.model.remedy import counted, listed
 from roost.scheduler.explain.host_names import nearest_host
 from roost.scheduler.explain.obstacles import Obstacle
 

@@ -12,9 +12,8 @@ from roost.errors import RoostError
 from roost.hosts import Hosts, HostTable, HostView
 from roost.hosts.arrays import BoolArray, RowArray
 from roost.model.lazy import lazy
-from roost.model.remedy import Remedy
+from roost.model.remedy import Remedy, counted, listed
 from roost.model.request import RequestSpec
-from roost.model.sentences import counted, listed
 from roost.scheduler.checks import Check
 from roost.scheduler.explain.blockers import Blockers
 from roost.scheduler.explain.funnel import NONE, Funnel

@@ -12,8 +12,7 @@ from roost.hosts.hosted_instance import flavors_by_key
 from roost.hosts.instance import Instance
 from roost.model.flavor import Flavor
 from roost.model.group import ServerGroup
-from roost.model.image import Image
-from roost.model.image_properties import parse_properties
+from roost.model.image import Image, parse_properties
 from roost.model.request import RequestSpec
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 

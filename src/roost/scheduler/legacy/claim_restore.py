@@ -14,7 +14,7 @@ from roost.claims.claim import Claim
 from roost.claims.ledger import Ledger
 from roost.errors import RoostError
 from roost.hosts.record import Pair
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 from roost.scheduler.claiming import Replica
 from roost.scheduler.repeats_and_moves import plan_claims, read_held
 

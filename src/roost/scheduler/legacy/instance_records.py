@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.errors import FieldError
+from roost.model.fields import ListOf
 from roost.model.uuids import UUID
-from roost.validation.containers import ListOf
 
 DATA = "nova_object.data"
 _UUIDS = ListOf(UUID)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from roost.errors import RoostError
-from roost.validation.kinds import OfType
+from roost.model.kinds import OfType
 
 _MAPPING = OfType((Mapping,), "is no mapping")
 _WHOLE_NUMBER = OfType((int,), "is no whole number")

@@ -19,7 +19,7 @@ from roost.config.settings import Settings
 from roost.decisions.recorder import DecisionRecorder, SeenState
 from roost.errors import BadInput, FieldError, HostFault, NoValidHost, OptionError, PluginNotFound
 from roost.model import Decision, RequestSpec
-from roost.model.consumers import move_of
+from roost.model.resources import move_of
 from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
 from roost.rpc.context import RequestContext

@@ -8,9 +8,9 @@ from typing import Any
 
 from roost.errors import FieldError
 from roost.model import RequestSpec
+from roost.model.fields import ListOf
+from roost.model.kinds import Matching
 from roost.model.uuids import LONGEST_UUID, UUID, canonical_uuid
-from roost.validation.containers import ListOf
-from roost.validation.kinds import Matching
 
 _NAME = Matching(r"(?s:.+)", "is no name")
 _STORABLE = "[^\0\ud800-\udfff]"

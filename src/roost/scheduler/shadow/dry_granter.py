@@ -11,7 +11,7 @@ from roost.claims.move_operations import Move
 from roost.claims.unlocked_read import GroupPlaces, HeldNode, MemberHosts
 from roost.hosts import HostTable
 from roost.model import RequestSpec
-from roost.model.allocation_candidates import AllocationCandidates
+from roost.model.resources import AllocationCandidates
 from roost.scheduler.granter import Granter
 
 

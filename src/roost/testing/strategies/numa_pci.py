@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from roost.hosts.numa_cells import HostTopology, host_topology_from_json
 from roost.hosts.pci import Pool, pools_from_json
 from roost.model import Flavor, Image, RequestSpec
+from roost.model.cpu_policy import NumaRequestError
 from roost.model.numa import derive_topology
-from roost.model.numa_extra_specs import NumaRequestError
 from roost.model.pci import PCI_POLICIES, PciRequest
 
 DEVICES = ({"vendor_id": "10de", "product_id": "1eb8"}, {"vendor_id": "8086", "product_id": "154C"})

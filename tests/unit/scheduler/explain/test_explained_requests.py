@@ -7,8 +7,8 @@ from roost import Fleet, Scheduler
 from roost.errors import UnknownName
 from roost.filters.base import HostFilter
 from roost.model import Destination, ServerGroup
-from roost.model.allocation_candidates import AllocationCandidate, AllocationCandidates
 from roost.model.json_records import to_json
+from roost.model.resources import AllocationCandidate, AllocationCandidates
 from roost.scheduler.choice import Choice
 from roost.scheduler.explain.blockers import find_blockers
 from roost.scheduler.explain.explained_instance import find_explained_instance

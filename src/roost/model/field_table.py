@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from roost.errors import FieldError, nearest
-from roost.validation.display import shown
-from roost.validation.kinds import Kind, Parser, Schema
+from roost.model.kinds import Kind, Parser, Schema, shown
 
 _MOST_MEMOISED = 10_000
 

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 from roost.errors import FieldError
 from roost.fleet.fields import HOST_FIELDS
 from roost.model import Aggregate, Flavor, Image, ServerGroup, Service
-from roost.model.request import RequestSpec
-from roost.model.request_parts import Destination, Limits, NetworkMetadata, NetworkRequest, RequestGroup, Retry
-from roost.model.uuids import UUID
-from roost.validation.containers import MOST_LISTED, ListOf, MappingOf
-from roost.validation.kinds import LONGEST_TEXT, Boolean, Matching, OneOf, OrNull
-from roost.validation.records import Record, kinds_of
-from roost.validation.vocabulary import (
+from roost.model.fields import (
     AMOUNT,
     AMOUNT_OR_UNSET,
     AT_LEAST_ONE,
@@ -24,6 +18,7 @@ from roost.validation.vocabulary import (
     LABEL,
     LISTS_OF_NAMES,
     MAPPING,
+    MOST_LISTED,
     NAME,
     NAME_SET,
     NAMES,
@@ -35,7 +30,14 @@ from roost.validation.vocabulary import (
     TEXT,
     TEXT_MAPPING,
     TRAITS,
+    ListOf,
+    MappingOf,
+    Record,
+    kinds_of,
 )
+from roost.model.kinds import LONGEST_TEXT, Boolean, Matching, OneOf, OrNull
+from roost.model.request import Destination, Limits, NetworkMetadata, NetworkRequest, RequestGroup, RequestSpec, Retry
+from roost.model.uuids import UUID
 
 KINDS = {
     "amount": AMOUNT,

@@ -4,9 +4,8 @@
 import pytest
 
 from roost.errors import FieldError
-from roost.validation.containers import ListOf
-from roost.validation.field_table import Field, FieldTable
-from roost.validation.vocabulary import AMOUNT, MAPPING, NAME, NAMES
+from roost.model.field_table import Field, FieldTable
+from roost.model.fields import AMOUNT, MAPPING, NAME, NAMES, ListOf
 
 TABLE = FieldTable(
     {

@@ -1,27 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of scalar values (numbers, texts, booleans, enumerations), and their base class."""
+"""Kinds of scalar values (numbers, texts, booleans, enumerations), and their base class.
+
+Display of external values in error messages.
+
+A read-only dict. A subclass of dict, because plugins use isinstance(..., dict), copy it and dump it as JSON.
+"""
 
 from __future__ import annotations
 
+import copy
 import math
 import re
+import reprlib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from types import NoneType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from roost.errors import FieldError
-from roost.validation.display import shown
+
+LONGEST = 60
+"""Maximum length of a displayed value, characters."""
+
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel = 3
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 80
+
+
+def shown(value: Any) -> str:
+    """The value on one line of at most 60 characters. Large values are abbreviated, never formatted in full."""
+    try:
+        plain = str(value) if hasattr(value, "isoformat") else _SHORT.repr(value)
+    except RecursionError:
+        return "a deeply nested value"
+    except ValueError:  # str() refuses integers of thousands of digits
+        return "a number of thousands of digits"
+    return plain if len(plain) <= LONGEST else plain[: LONGEST - 3] + "..."
+
+
+Value = TypeVar("Value")
+
+
+class FrozenDict(dict[str, Value]):
+    """A dict whose mutating methods raise TypeError; copies are ordinary dicts."""
+
+    def _refuse(self, *arguments: Any, **named: Any) -> NoReturn:
+        raise TypeError("this mapping cannot be changed; dict(it) is a copy that can")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Value]:
+        return {name: copy.deepcopy(value, memo) for name, value in self.items()}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenDict, (dict(self),)
+
 
 MOST = 10**15
 """The largest amount: with larger ones, sums of int64 columns could overflow."""
 LONGEST_TEXT = 65_536
 """Maximum length of a text in lenient mode, characters."""
-
-Value = TypeVar("Value")
 Schema = dict[str, Any]
 Parser = Callable[[Any, str], Any]
 """(value, path of its field) -> parsed value; for example `strict` or `lenient` of a kind. Raises FieldError."""

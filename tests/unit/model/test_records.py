@@ -10,11 +10,25 @@ from typing import Annotated, Any
 import pytest
 
 from roost.errors import FieldError
+from roost.model.fields import (
+    AMOUNT,
+    TEXT,
+    Amount,
+    Checked,
+    ListOf,
+    MappingOf,
+    NameTuple,
+    OptionalText,
+    Part,
+    Record,
+    TextMapping,
+    kinds_of,
+    lenient_parsers,
+    make_record,
+    parse_present,
+)
 from roost.model.image_property_values import ImagePropertyError
-from roost.validation.containers import ListOf, MappingOf
-from roost.validation.kinds import OrNull
-from roost.validation.records import Checked, Part, Record, kinds_of, lenient_parsers, make_record, parse_present
-from roost.validation.vocabulary import AMOUNT, TEXT, Amount, NameTuple, OptionalText, TextMapping
+from roost.model.kinds import OrNull
 
 
 @dataclass(frozen=True)

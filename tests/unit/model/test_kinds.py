@@ -6,9 +6,8 @@ import datetime
 import pytest
 
 from roost.errors import FieldError
-from roost.validation.containers import DEEPEST
-from roost.validation.display import shown
-from roost.validation.vocabulary import NAME, NAMES, NUMBER, PLAIN_DATA, TEXT_MAPPING
+from roost.model.fields import DEEPEST, NAME, NAMES, NUMBER, PLAIN_DATA, TEXT_MAPPING
+from roost.model.kinds import shown
 
 
 @pytest.mark.parametrize(

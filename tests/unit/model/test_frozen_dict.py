@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from roost.validation.frozen_dict import FrozenDict
+from roost.model.kinds import FrozenDict
 
 FROZEN = FrozenDict({"a": 1, "b": [2]})
 CHANGES = [
