@@ -60,7 +60,7 @@
     ├── AlreadyClaimed          a consumer has allocations other than those claimed for it, or seen before a move
     ├── NoValidHost             the request is valid, no host fits; carries the Decision
     ├── PluginFailed            a plugin raised; names the plugin and the host
-    ├── NumaUsageError          usage that the NUMA cells of a host cannot hold (hosts/numa_usage.py)
+    ├── NumaUsageError          usage that the NUMA cells of a host cannot hold (hosts/numa.py)
     └── PciUnavailable          the free devices of a host do not satisfy the requests (hosts/pci.py)
 
 Each class has a stable `code` (for programs) and a `hint` (one sentence on what to do).

@@ -13,10 +13,9 @@ from tests.parity import plain_weighers
 from roost.hosts import HostRecord, HostTable, Instance
 from roost.hosts.numa_cells import host_topology_from_json
 from roost.hosts.pci import pools_from_json
-from roost.hosts.record import Inventory
-from roost.hosts.record_columns import number_values
-from roost.hosts.row_changes import ChangeLog
-from roost.hosts.row_updates import Usage
+from roost.hosts.record import Inventory, number_values
+from roost.hosts.table import ChangeLog
+from roost.hosts.updates import Usage
 from roost.model import Aggregate, Service
 
 Dice = random.Random

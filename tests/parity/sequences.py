@@ -51,8 +51,7 @@ from tests.parity.random_requests import make_shape, make_shapes
 from tests.parity.twins import twin_of
 
 from roost.hosts import HostTable
-from roost.hosts.row_updates import set_aggregates, set_service, set_usage
-from roost.hosts.table_rebuild import rebuild_table
+from roost.hosts.updates import rebuild_table, set_aggregates, set_service, set_usage
 from roost.model import RequestSpec, Selection
 from roost.scheduler.incremental import ranking, request_class, survivors, tie_breaks, top_rows
 from roost.scheduler.incremental.engine import IncrementalEngine

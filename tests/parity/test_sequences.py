@@ -49,6 +49,6 @@ def test_a_wrong_answer_is_found_and_says_how_to_repeat_it(monkeypatch, capsys):
 
 
 def test_a_change_that_is_not_in_the_log_is_found(monkeypatch):
-    monkeypatch.setattr("roost.hosts.row_changes.ChangeLog.note", lambda self, row, columns: None)
+    monkeypatch.setattr("roost.hosts.table.ChangeLog.note", lambda self, row, columns: None)
     with pytest.raises(Difference):
         run_sequences(range(1, 4), 30)

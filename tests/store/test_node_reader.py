@@ -10,7 +10,7 @@ from tests.store.writers import NOW, REPORTED, SMALL, Writer, uuid_like
 from roost.hosts import HostRecord, HostTable, Instance, Inventory
 from roost.hosts.numa_cells import host_topology_from_json
 from roost.hosts.pci import pools_from_json
-from roost.hosts.row_updates import set_usage
+from roost.hosts.updates import set_usage
 from roost.inventory.aggregates import read_aggregates
 from roost.inventory.node_reader import ReadWarnings, read_nodes
 from roost.inventory.outages import HeartbeatRule

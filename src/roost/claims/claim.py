@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from roost.hosts.guests import Guest, GuestSpace
-from roost.hosts.numa_cell_fit import OvercommitLimits
+from roost.hosts.numa_cells import OvercommitLimits
 from roost.model.lazy import IdentityCache
 from roost.model.request import RequestSpec
 from roost.model.resources import AllocationCandidate, Amounts, Use

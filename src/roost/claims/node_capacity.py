@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from roost.claims.node_guests import NodeGuests
 from roost.hosts.capacity import ClassCapacity, missing_class_reason, shortage_reason
 from roost.hosts.guests import Guest
-from roost.hosts.numa_cell_fit import OvercommitLimits
+from roost.hosts.numa_cells import OvercommitLimits
 from roost.model.resources import Amounts, Use
 
 

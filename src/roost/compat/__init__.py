@@ -14,7 +14,7 @@ from roost.compat.fleet_state import FleetState, TableState
 from roost.compat.import_hook import importing
 from roost.compat.plugin_context import PluginContext, current_context
 from roost.compat.unknown_flavors import warn_once
-from roost.hosts.hosted_instance import UnknownExtraSpecs
+from roost.hosts.instances import UnknownExtraSpecs
 
 __all__ = [
     "FleetState",

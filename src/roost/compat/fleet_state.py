@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from roost.hosts import HostTable
-from roost.hosts.hosted_instance import HostedInstance, instances_at
+from roost.hosts.instances import HostedInstance, instances_at
 from roost.model.aggregate import Aggregate
 from roost.model.flavor import AttributesAsItems
 from roost.model.group import ServerGroup

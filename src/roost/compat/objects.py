@@ -8,7 +8,7 @@ from typing import Any
 from roost.compat.exceptions import InstanceGroupNotFound
 from roost.compat.fleet_state import AggregateObject, ServiceObject
 from roost.compat.plugin_context import current_context
-from roost.hosts.hosted_instance import HostedInstance
+from roost.hosts.instances import HostedInstance
 from roost.model.flavor import Flavor
 from roost.model.group import ServerGroup
 from roost.model.image import Image, ImageProperties

@@ -18,7 +18,7 @@ from roost.compute.drivers.base import FoundGuest
 from roost.compute.options import ComputeOptions
 from roost.errors import ComputeResourcesUnavailable
 from roost.hosts.guests import Guest, GuestSpace
-from roost.hosts.numa_cell_fit import OvercommitLimits
+from roost.hosts.numa_cells import OvercommitLimits
 from roost.model import Flavor
 from roost.model.resources import Use, move_of
 from roost.servers.server import Server

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from roost.hosts.guests import topology_json
-from roost.hosts.instance import NO_PROPERTIES, Instance
+from roost.hosts.instances import NO_PROPERTIES, Instance
 from roost.hosts.numa_cells import host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.model import Aggregate, Flavor, Service

@@ -21,7 +21,7 @@ from roost.decisions.column_codecs import (
     write_instance,
 )
 from roost.hosts import HostTable
-from roost.hosts.instance import Instance
+from roost.hosts.instances import Instance
 from roost.model import Aggregate
 
 MOST_CHANGES_AFTER_CHECKPOINT = 10_000

@@ -15,8 +15,8 @@ from roost.filters.base import Filter
 from roost.filters.extra_specs_ops import match, numeric_comparison
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
-from roost.hosts.attributes import ATTRIBUTE_COLUMNS, ATTRIBUTES, attribute_of, columns_behind
 from roost.hosts.host_changes import plural
+from roost.hosts.hosts import ATTRIBUTE_COLUMNS, ATTRIBUTES, attribute_of, columns_behind
 from roost.model.kinds import shown
 from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec

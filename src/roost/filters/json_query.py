@@ -16,7 +16,7 @@ from roost.filters.query_columns import QueryColumns
 from roost.filters.query_operators import RULE, reference
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
-from roost.hosts.attributes import ATTRIBUTE_COLUMNS, ATTRIBUTES
+from roost.hosts.hosts import ATTRIBUTE_COLUMNS, ATTRIBUTES
 from roost.model.kinds import shown
 from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec

@@ -11,11 +11,10 @@ import numpy as np
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array, BoolArray
-from roost.hosts.guest_fit import fit_guest
+from roost.hosts.guests import fit_guest
 from roost.hosts.host_changes import name_of, plural
 from roost.hosts.numa import topology_reason
-from roost.hosts.numa_cell_fit import OvercommitLimits
-from roost.hosts.numa_cells import has_threads
+from roost.hosts.numa_cells import OvercommitLimits, has_threads
 from roost.model.cpu_policy import shapes_topology
 from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec

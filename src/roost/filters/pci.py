@@ -8,11 +8,10 @@ from operator import attrgetter
 import numpy as np
 
 from roost.filters.base import Filter
-from roost.hosts import Hosts, HostView, pci_fit
+from roost.hosts import Hosts, HostView, pci
 from roost.hosts.arrays import BoolArray
 from roost.hosts.host_changes import count_of, name_of
-from roost.hosts.pci import free_devices
-from roost.hosts.pci_matching import matches
+from roost.hosts.pci import free_devices, matches
 from roost.model.pci import ALIAS_EXTRA_SPEC
 from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
@@ -33,15 +32,12 @@ class PciPassthroughFilter(Filter):
             return np.ones(len(hosts), dtype=np.bool_)
         return hosts.narrow_candidates(
             ["pci_pools"],
-            lambda host, each: pci_fit.supports(host.pci_pools, spec.pci_requests, mappings=each.get("mappings")),
+            lambda host, each: pci.supports(host.pci_pools, spec.pci_requests, mappings=each.get("mappings")),
         )
 
     def reason(self, host: HostView, spec: RequestSpec) -> str:
         """The first PCI request that cannot be served, with the numbers."""
-        return (
-            pci_fit.devices_reason(host.pci_pools, spec.pci_requests)
-            or "no allocation candidate provides the devices"
-        )
+        return pci.devices_reason(host.pci_pools, spec.pci_requests) or "no allocation candidate provides the devices"
 
     def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
         """A request without the devices: which guests hold those of the host is not known here."""

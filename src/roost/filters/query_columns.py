@@ -16,7 +16,7 @@ from roost.errors import RuleError
 from roost.filters.query_operators import COMPARISONS, RULE, apply_operator, is_true, reference, split_query
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array, BoolArray
-from roost.hosts.attributes import ATTRIBUTES, columns_behind
+from roost.hosts.hosts import ATTRIBUTES, columns_behind
 
 MOST_STEPS = 1_000_000
 """Values that operators look at one by one, on all hosts: about 0.3 s. Array operations do not count."""

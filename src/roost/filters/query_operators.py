@@ -9,7 +9,7 @@ from typing import Any
 
 from roost.errors import RuleError
 from roost.hosts import HostView
-from roost.hosts.attributes import attribute_of
+from roost.hosts.hosts import attribute_of
 
 RULE = "JsonFilter"
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {

@@ -10,8 +10,8 @@ from typing import Any
 
 from roost.errors import FieldError
 from roost.hosts import Instance, MigrationHolding
-from roost.hosts.instance import FILE_FIELDS
-from roost.hosts.metrics import PERCENTAGES
+from roost.hosts.instances import FILE_FIELDS
+from roost.hosts.record import PERCENTAGES
 from roost.model.fields import (
     AMOUNT,
     MAPPING,

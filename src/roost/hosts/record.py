@@ -1,20 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of one host as a source reports it: a fleet file, a database, an agent, a simulator."""
+"""Records of one host as a source reports it: a fleet file, a database, an agent, a simulator.
+
+Metrics of a host as plugins see them, with the names of nova's MonitorMetric and MonitorMetricList.
+
+From host records to columns of the table: which attribute of a record each column holds.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Annotated, Any
 
-from roost.hosts.instance import Instance, MigrationHolding
+from roost.errors import FieldError
+from roost.hosts.instances import Instance, MigrationHolding
 from roost.hosts.numa_cells import HostTopology
 from roost.hosts.pci import Pool
 from roost.model.aggregate import Aggregate, Service
 from roost.model.fields import AT_LEAST_ONE, RATIO, Amount, MappingOf, Record
-from roost.model.kinds import OrNull, WholeNumber
+from roost.model.flavor import AttributesAsItems
+from roost.model.kinds import FrozenDict, OrNull, Timestamp, WholeNumber
 from roost.model.resources import DISK_GB, MEMORY_MB, RESOURCE_CLASS, VCPU
+
+PERCENTAGES = frozenset(
+    {"cpu.user.percent", "cpu.kernel.percent", "cpu.idle.percent", "cpu.iowait.percent", "cpu.percent"}
+)
+"""Metrics that agents report as fractions (0.25), and nova uses as whole percentages (25)."""
+_TIME = Timestamp()
+
+
+@dataclass(frozen=True)
+class Metric(AttributesAsItems):
+    """A metric of a host. Percentages are whole numbers: 25 for a quarter."""
+
+    name: str
+    value: Any
+    timestamp: datetime | None = None
+    """When it was measured, in UTC; None if the agent does not say."""
+    source: str | None = None
+    """The monitor that measured it."""
+
+    @classmethod
+    def of(cls, reported: Mapping[str, Any]) -> Metric:
+        """The metric of an entry of the column `metrics`."""
+        try:
+            timestamp = _TIME.strict(reported.get("timestamp"), "timestamp")
+        except FieldError:
+            timestamp = None
+        return cls(reported["name"], reported["value"], timestamp, reported.get("source"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The metric as agents report it: a percentage is a fraction, the time is a text."""
+        value = self.value / 100 if self.name in PERCENTAGES else self.value
+        timestamp = self.timestamp.replace(tzinfo=None).isoformat() if self.timestamp else None
+        return {"name": self.name, "value": value, "timestamp": timestamp, "source": self.source}
+
+
+class MetricList(list[Metric]):
+    """The metrics of a host, in the order of the report."""
+
+    @property
+    def objects(self) -> list[Metric]:
+        """The metrics, under nova's name for the elements of a list object."""
+        return self
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """The metrics as agents report them, each as a dict."""
+        return [each.to_dict() for each in self]
+
 
 Pair = tuple[str, str]
 """(host, node): the names that identify a row of the host table."""
@@ -184,3 +239,70 @@ def is_bare_metal(hypervisor_type: str | None) -> bool:
 def default_node_uuid(host: str, node: str) -> str:
     """The uuid of a node for which no source gives one: derived from its names, so always the same."""
     return str(uuid.uuid5(_NODE_NAMESPACE, f"{host}\n{node}"))
+
+
+SECONDS_UNTIL_DOWN = 60
+"""nova's default of `service_down_time`: without a heartbeat for longer than this, a service is down."""
+
+_NUMBER_READERS: dict[str, Callable[[HostRecord], Any]] = {
+    "total_usable_ram_mb": lambda record: record.total_usable_ram_mb,
+    "free_ram_mb": lambda record: record.ram_mb_left,
+    "total_usable_disk_gb": lambda record: record.total_usable_disk_gb,
+    "free_disk_mb": lambda record: record.disk_mb_left,
+    "disk_mb_used": lambda record: record.disk_mb_taken,
+    "vcpus_total": lambda record: record.vcpus_total,
+    "vcpus_used": lambda record: record.vcpus_taken,
+    "cpu_allocation_ratio": lambda record: record.cpu_allocation_ratio,
+    "ram_allocation_ratio": lambda record: record.ram_allocation_ratio,
+    "disk_allocation_ratio": lambda record: record.disk_allocation_ratio,
+    "num_instances": lambda record: record.instance_count,
+    "num_io_ops": lambda record: record.counter("num_io_ops", "io_workload"),
+    "failed_builds": lambda record: record.counter("failed_builds", "failed_builds"),
+    "hypervisor_version": lambda record: record.hypervisor_version,
+    "is_up": lambda record: record.service.is_up(SECONDS_UNTIL_DOWN),
+    "is_disabled": lambda record: record.service.disabled,
+    "is_bare_metal": lambda record: is_bare_metal(record.hypervisor_type),
+}
+
+# `version` and `ratios` are numeric, but encoded: few distinct values, and rules that are evaluated per value.
+_ENCODED_READERS: dict[str, Callable[[HostRecord], Any]] = {
+    "cell": lambda record: record.cell,
+    "hypervisor_type": lambda record: record.hypervisor_type,
+    "version": lambda record: record.hypervisor_version,
+    "ratios": lambda record: (record.cpu_allocation_ratio, record.ram_allocation_ratio),
+    "host_ip": lambda record: record.host_ip,
+    "supported_instances": lambda record: record.supported_instances,
+    "cpu_info": lambda record: record.cpu_info,
+    "stats": lambda record: FrozenDict(record.stats),
+    "metrics": lambda record: record.metrics,
+    "service": lambda record: record.service,
+    "aggregates": lambda record: record.aggregates,
+    "traits": lambda record: record.traits,
+    "trust_level": lambda record: record.trust_level,
+    "pci_pools": lambda record: record.pci_pools,
+    "numa": lambda record: record.numa,
+    "allocation_candidates": lambda record: record.allocation_candidates,
+}
+
+_NO_INVENTORY = Inventory(total=0)
+
+
+def number_values(records: Sequence[HostRecord], classes: Iterable[str] = ()) -> dict[str, list[Any]]:
+    """Numeric column -> one value per record. Columns exist for all resource classes of the records and `classes`."""
+    columns = {name: [read(record) for record in records] for name, read in _NUMBER_READERS.items()}
+    inventories = [record.inventories for record in records]
+    allocated = [record.allocated for record in records]
+    wanted = dict.fromkeys(classes) | dict.fromkeys(name for each in inventories for name in each)
+    for name in wanted:
+        of_class = [each.get(name, _NO_INVENTORY) for each in inventories]
+        columns[f"limit:{name}"] = [float(each.limit) for each in of_class]
+        columns[f"allocated:{name}"] = [each.get(name, 0) for each in allocated]
+        columns[f"max_unit:{name}"] = [each.total if each.max_unit is None else each.max_unit for each in of_class]
+        columns[f"min_unit:{name}"] = [each.min_unit for each in of_class]
+        columns[f"step_size:{name}"] = [each.step_size for each in of_class]
+    return columns
+
+
+def encoded_values(records: Sequence[HostRecord]) -> dict[str, list[Any]]:
+    """Dictionary-encoded column -> one value per record."""
+    return {name: [read(record) for record in records] for name, read in _ENCODED_READERS.items()}

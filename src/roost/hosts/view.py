@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from roost.hosts.hosted_instance import HostedInstances, instances_at
-from roost.hosts.metrics import Metric, MetricList
-from roost.hosts.record import default_node_uuid
+from roost.hosts.instances import HostedInstances, instances_at
+from roost.hosts.record import Metric, MetricList, default_node_uuid
 from roost.model import aggregate as aggregates
 from roost.model.kinds import FrozenDict
 

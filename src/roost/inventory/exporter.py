@@ -17,8 +17,7 @@ from sqlalchemy import Connection, Engine
 
 from roost.hosts import HostRecord, Instance, Inventory, MigrationHolding
 from roost.hosts.guests import topology_json
-from roost.hosts.metrics import PERCENTAGES
-from roost.hosts.record import default_node_uuid
+from roost.hosts.record import PERCENTAGES, default_node_uuid
 from roost.inventory.aggregates import read_aggregate_entries
 from roost.inventory.catalogue import Entry, read_flavor_entries, read_group_entries, read_image_entries
 from roost.inventory.migration_reader import read_migrations

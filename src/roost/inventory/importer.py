@@ -22,7 +22,7 @@ from sqlalchemy import Engine
 from roost.errors import BadInput
 from roost.fleet.fleet import Fleet
 from roost.fleet.gc_pause import gc_paused
-from roost.hosts.hosted_instance import flavors_by_key
+from roost.hosts.instances import flavors_by_key
 from roost.inventory.aggregates import (
     aggregate_changes,
     check_aggregate_hosts,

@@ -8,7 +8,7 @@ from typing import Any
 
 from roost.errors import FieldError
 from roost.hosts import Instance
-from roost.hosts.hosted_instance import IMAGE_PREFIX
+from roost.hosts.instances import IMAGE_PREFIX
 from roost.model import Aggregate
 from roost.model.fields import (
     MAPPING,

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import NAMESPACE_DNS, UUID, uuid5
 
 from roost.errors import FieldError
-from roost.hosts.numa_cell_fit import OvercommitLimits
+from roost.hosts.numa_cells import OvercommitLimits
 from roost.model.fields import AMOUNT, OPTIONAL_TEXT, TEXT, lenient_parsers, listed, make_record, parse_present
 from roost.model.kinds import Parser
 from roost.model.request import (

@@ -18,8 +18,8 @@ from roost.decisions.table_changes import (
 )
 from roost.decisions.table_image import image_of, table_of
 from roost.hosts import HostTable, Instance
-from roost.hosts.row_changes import KEPT_CHANGES
-from roost.hosts.row_updates import set_aggregates, set_instances, set_service
+from roost.hosts.table import KEPT_CHANGES
+from roost.hosts.updates import set_aggregates, set_instances, set_service
 from roost.model import Aggregate, Flavor, Service
 from roost.testing import make_hosts, make_spec
 from roost.testing.strategies.hosts import host_records

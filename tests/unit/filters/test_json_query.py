@@ -8,7 +8,7 @@ import pytest
 from roost.errors import RuleError
 from roost.filters.base import applies_to_rebuild
 from roost.filters.json_query import MAX_QUERY_CHARACTERS, MAX_QUERY_DEPTH, JsonFilter
-from roost.hosts.attributes import ATTRIBUTES
+from roost.hosts.hosts import ATTRIBUTES
 from roost.testing import make_hosts, make_spec
 
 

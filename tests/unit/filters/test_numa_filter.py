@@ -7,8 +7,7 @@ import pytest
 
 from roost.filters.base import applies_to_rebuild
 from roost.filters.numa import NUMATopologyFilter
-from roost.hosts.numa_cell_fit import OvercommitLimits
-from roost.hosts.numa_cells import host_topology_from_json
+from roost.hosts.numa_cells import OvercommitLimits, host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.model.numa import derive_topology
 from roost.model.pci import PciRequest

@@ -11,10 +11,15 @@ from hypothesis import strategies as st
 
 from roost.errors import FieldError, RoostError
 from roost.hosts.encoded import Encoded
-from roost.hosts.numa import fit, topology_reason
-from roost.hosts.numa_cell_fit import OvercommitLimits
-from roost.hosts.numa_cells import HostCell, HostTopology, PagePool, has_threads, host_topology_from_json
-from roost.hosts.numa_usage import NumaUsageError, record_usage, release_usage
+from roost.hosts.numa import NumaUsageError, fit, record_usage, release_usage, topology_reason
+from roost.hosts.numa_cells import (
+    HostCell,
+    HostTopology,
+    OvercommitLimits,
+    PagePool,
+    has_threads,
+    host_topology_from_json,
+)
 from roost.model.cpu_policy import ANY, LARGE, SMALL
 from roost.model.flavor import Flavor
 from roost.model.numa import InstanceCell, InstanceTopology, derive_topology

@@ -13,9 +13,19 @@ from hypothesis import strategies as st
 
 from roost.errors import FieldError
 from roost.hosts.encoded import Encoded
-from roost.hosts.pci import Pool, free_devices, free_devices_per_cell, pools_from_json, release_devices
-from roost.hosts.pci_fit import PciUnavailable, consume_devices, devices_reason, supports
-from roost.hosts.pci_matching import matches, providers_for
+from roost.hosts.pci import (
+    PciUnavailable,
+    Pool,
+    consume_devices,
+    devices_reason,
+    free_devices,
+    free_devices_per_cell,
+    matches,
+    pools_from_json,
+    providers_for,
+    release_devices,
+    supports,
+)
 from roost.model.json_records import to_json
 from roost.model.pci import PCI_POLICIES, PciRequest
 

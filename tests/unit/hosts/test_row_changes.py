@@ -3,7 +3,7 @@ import pickle
 
 import pytest
 
-from roost.hosts.row_changes import ChangeLog
+from roost.hosts.table import ChangeLog
 
 RAM = frozenset({"free_ram_mb"})
 

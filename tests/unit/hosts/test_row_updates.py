@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from roost.hosts import Instance, Inventory
-from roost.hosts.row_updates import Usage, set_aggregates, set_instances, set_service, set_usage
+from roost.hosts.updates import Usage, set_aggregates, set_instances, set_service, set_usage
 from roost.model import Aggregate, Service
 from roost.testing import make_hosts, make_records, make_spec
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from roost.errors import FieldError
-from roost.hosts.numa_cell_fit import OvercommitLimits
+from roost.hosts.numa_cells import OvercommitLimits
 from roost.model.request import NumaLimits, RequestGroup
 from roost.testing import make_spec
 from roost.wire.selections import (

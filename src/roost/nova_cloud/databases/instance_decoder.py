@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from roost.errors import FieldError
 from roost.hosts import Instance
-from roost.hosts.instance import NO_PROPERTIES
+from roost.hosts.instances import NO_PROPERTIES
 from roost.inventory.row_decoder import JsonCache
 from roost.model import Flavor
 from roost.model.fields import MAPPING

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, and_, or_, select
 
-from roost.hosts.hosted_instance import IMAGE_PREFIX
+from roost.hosts.instances import IMAGE_PREFIX
 from roost.inventory.row_decoder import JsonCache
 from roost.nova_cloud.databases.cell_changes import CellChanges, PlacedInstance
 from roost.nova_cloud.databases.instance_decoder import DELETED_STATE, SELECT_INSTANCES, decode_instance, is_placed

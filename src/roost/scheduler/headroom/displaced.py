@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from roost.errors import BadInput, FieldError, UnsupportedPolicy
 from roost.hosts import HostTable
-from roost.hosts.hosted_instance import flavors_by_key
-from roost.hosts.instance import Instance
+from roost.hosts.instances import Instance, flavors_by_key
 from roost.model.flavor import Flavor
 from roost.model.group import ServerGroup
 from roost.model.image import Image, parse_properties

@@ -14,7 +14,7 @@ import numpy as np
 
 from roost.hosts import HostTable
 from roost.hosts.arrays import FloatArray, RowArray
-from roost.hosts.row_updates import add_usage_to_rows
+from roost.hosts.updates import add_usage_to_rows
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check
 from roost.scheduler.headroom.trial import Filled, Trial

@@ -10,8 +10,8 @@ import numpy as np
 
 from roost.errors import BadInput, NoValidHost
 from roost.hosts import HostTable
-from roost.hosts.instance import Instance
-from roost.hosts.row_updates import set_instances
+from roost.hosts.instances import Instance
+from roost.hosts.updates import set_instances
 from roost.model.group import ServerGroup
 from roost.model.request import RequestSpec
 from roost.scheduler.headroom.displaced import Displaced, Prepare, displaced_servers

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from roost.hosts import HostTable
 from roost.hosts.record import Pair
-from roost.hosts.row_updates import Usage
+from roost.hosts.updates import Usage
 from roost.inventory.aggregates import HostAggregates, aggregates_of_hosts, read_aggregates
 from roost.inventory.node_reader import ReadWarnings, StoredNode, read_nodes
 from roost.inventory.node_writer import find_node_ids

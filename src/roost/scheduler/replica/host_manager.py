@@ -19,8 +19,7 @@ from roost.errors import DatabaseError
 from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable, HostView, Instance
 from roost.hosts.record import Pair
-from roost.hosts.row_updates import set_aggregates, set_instances, set_service, set_usage
-from roost.hosts.table_rebuild import rebuild_table
+from roost.hosts.updates import rebuild_table, set_aggregates, set_instances, set_service, set_usage
 from roost.inventory.node_reader import StoredNode
 from roost.inventory.outages import HeartbeatRule
 from roost.model import Aggregate

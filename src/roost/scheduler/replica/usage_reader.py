@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 from roost.hosts import Instance
 from roost.hosts.guests import GuestSpace, SpaceTexts
 from roost.hosts.record import is_bare_metal
-from roost.hosts.row_updates import Usage
+from roost.hosts.updates import Usage
 from roost.inventory.node_reader import INSTANCE_CONSUMERS, make_instance
 from roost.inventory.row_decoder import JsonCache, free_disk_gb, undecoded
 from roost.inventory.servers import PLACED_SERVERS

@@ -11,7 +11,7 @@ from roost.filters.core import CoreFilter
 from roost.filters.io_ops import IoOpsFilter
 from roost.filters.server_group import ServerGroupAntiAffinityFilter
 from roost.hosts import Inventory
-from roost.hosts.row_changes import ChangeLog
+from roost.hosts.table import ChangeLog
 from roost.scheduler.incremental import request_class
 from roost.testing import make_spec
 from roost.weighers.best_fit import BestFitWeigher

@@ -6,7 +6,7 @@ from tests.unit.scheduler.incremental.compared import GPU, by, cache_of, fleet, 
 
 from roost.filters.compute_capabilities import ComputeCapabilitiesFilter
 from roost.hosts import Inventory
-from roost.hosts.row_changes import ChangeLog
+from roost.hosts.table import ChangeLog
 from roost.model import Aggregate
 from roost.scheduler.incremental import request_class
 from roost.testing import make_spec

@@ -12,7 +12,7 @@ from tests.unit.scheduler.incremental.compared import GPU, fleet
 from roost.filters.compute import ComputeFilter
 from roost.filters.io_ops import IoOpsFilter
 from roost.hosts import Inventory
-from roost.hosts.row_changes import ChangeLog
+from roost.hosts.table import ChangeLog
 from roost.scheduler.checks import Check, narrow
 from roost.scheduler.incremental import survivors as survivors_module
 from roost.scheduler.incremental.survivors import PASSED, SurvivorsOfAnySize, SurvivorsOfOneSize

@@ -5,7 +5,7 @@ import datetime
 
 import pytest
 
-from roost.hosts.row_updates import set_service
+from roost.hosts.updates import set_service
 from roost.inventory.outages import HeartbeatRule, microseconds
 from roost.model import Service
 from roost.scheduler.replica.heartbeats import Heartbeat, moment
