@@ -25,7 +25,6 @@ from sphinx.pycode import ModuleAnalyzer
 import roost
 import roost.cli.main as command_frame
 from roost.all_options import option_owners
-from roost.config.nova_names import UNUSED
 from roost.errors import RoostError
 from roost.filters.base import Filter, applies_to_rebuild
 from roost.fleet.schema import fleet_schema
@@ -33,7 +32,8 @@ from roost.hosts import Hosts, HostTable, HostView
 from roost.model import Aggregate, Flavor, Image, ServerGroup
 from roost.model.decision import Decision
 from roost.observe.metric_definitions import METRIC_DEFINITIONS, Label, MetricDefinition
-from roost.options import Declared, declared
+from roost.options.declare import Declared, declared
+from roost.options.names import UNUSED
 from roost.plugins import FILTERS, WEIGHERS
 from roost.scheduler.options import DEFAULT_FILTERS
 from roost.servers.lifecycle import LIFE_CYCLE, Step

@@ -15,13 +15,13 @@ from roost.compute.drivers.libvirt.options import LibvirtOptions, PciOptions
 from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.conductor.move_options import ResizeOptions
 from roost.conductor.options import ConductorOptions
-from roost.config.files import Key, Sections
-from roost.config.loader import read_settings
-from roost.config.settings import Settings
 from roost.decisions.options import DecisionOptions
 from roost.errors import RoostError
 from roost.filters.base import Filter
 from roost.observe.options import HealthOptions, LogOptions
+from roost.options.files import Key, Sections
+from roost.options.read import read_settings
+from roost.options.settings import Settings
 from roost.plugins import FILTERS, WEIGHERS, places_of
 from roost.rpc.options import RpcOptions
 from roost.scheduler.build import build_pipeline

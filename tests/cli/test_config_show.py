@@ -4,7 +4,7 @@
 import pytest
 
 from roost.all_options import option_owners
-from roost.options import declared
+from roost.options.declare import declared
 
 ALL = {(each.group, each.name) for owner in option_owners() for each in declared(owner)}
 

@@ -12,7 +12,7 @@ from roost import Fleet, Scheduler
 from roost.all_options import option_owners, read_options
 from roost.attestation.client import AttestationOptions
 from roost.errors import OptionError, RoostError
-from roost.options import declared
+from roost.options.declare import declared
 
 EVIL = "import pathlib\npathlib.Path('imported').write_text('yes')\nclass Evil: pass\n"
 REFUSED = {

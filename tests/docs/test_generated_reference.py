@@ -11,7 +11,7 @@ from roost.api.routes import ROUTES
 from roost.errors import RoostError
 from roost.fleet.fields import HOST_FIELDS
 from roost.fleet.schema import fleet_schema
-from roost.options import declared
+from roost.options.declare import declared
 from roost.plugins import FILTERS, WEIGHERS
 
 ROOT = _commands.ROOT

@@ -10,7 +10,7 @@ from docs import _commands, _generate
 from roost.all_options import option_owners
 from roost.observe.metric_definitions import METRIC_DEFINITIONS
 from roost.observe.options import LogOptions
-from roost.options import declared
+from roost.options.declare import declared
 
 ROOT = _commands.ROOT
 MONITORING = (ROOT / "docs/how-to/monitoring.md").read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ from docs import _commands
 from roost.all_options import option_owners, read_options
 from roost.cli.main import main
 from roost.cluster.private_servers import free_port
-from roost.options import declared
+from roost.options.declare import declared
 
 ROOT = _commands.ROOT
 PAGE = (ROOT / "docs/how-to/run-the-scheduler.md").read_text(encoding="utf-8")

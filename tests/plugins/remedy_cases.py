@@ -13,7 +13,7 @@ from roost.fleet.what_if import changed_fleet, changed_options
 from roost.hosts import HostTable, Inventory
 from roost.library import Scheduler
 from roost.model.remedy import apply_all_to_request
-from roost.options import declared
+from roost.options.declare import declared
 from roost.plugins import FILTERS
 from roost.testing import make_records, make_spec
 

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from roost.cluster.private_servers import free_port
-from roost.config.loader import read_settings
 from roost.errors import OptionError, RpcUnreachable
+from roost.options.read import read_settings
 from roost.rpc import open_transport
 from roost.rpc.in_process import InProcessTransport
 from roost.rpc.open_transport import try_connection

@@ -21,11 +21,11 @@ from roost.api.options import ApiOptions
 from roost.api.policy import Policy
 from roost.client.interface import CloudClient
 from roost.clock import Clock
-from roost.config.settings import Settings
 from roost.errors import BadInput, UnknownName
 from roost.identity.caller import Caller
 from roost.identity.sign_in import SignIn
 from roost.model.uuids import canonical_uuid, is_uuid
+from roost.options.settings import Settings
 from roost.rpc.context import RequestContext
 from roost.servers.server import Server
 from roost.servers.states import DELETED

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from roost.errors import OptionError
-from roost.options import option
+from roost.options.declare import option
 
 BINARY = "nova-osapi_compute"
 """Name of the service in its database record and in logs, as operators know it."""

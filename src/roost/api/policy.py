@@ -14,10 +14,9 @@ from oslo_policy import policy as oslo_policy
 
 from roost.api.policy_rules import RULES, Rule
 from roost.clock import Clock, SystemClock
-from roost.config.files import one_line
-from roost.config.oslo_conf import read_conf
 from roost.errors import Forbidden, OptionError, RoostError
 from roost.identity.caller import Caller
+from roost.options.files import one_line, read_conf
 
 LOG = logging.getLogger(__name__)
 

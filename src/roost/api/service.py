@@ -18,11 +18,11 @@ from roost.api.options import BINARY, KEYSTONE, NO_AUTH, OWN_USERS, ApiOptions
 from roost.api.policy import Policy
 from roost.client.rpc_client import RpcClient
 from roost.clock import Clock
-from roost.config.settings import Settings
 from roost.identity.sign_in import SignIn
 from roost.identity.tokens import TokenStore
 from roost.inventory.services import save_service_heartbeat
 from roost.observe.metrics import Metrics
+from roost.options.settings import Settings
 from roost.rpc.interface import RpcServer, Transport
 from roost.rpc.options import RpcOptions
 from roost.servers.store import ServerStore

@@ -13,7 +13,7 @@ from http.client import HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
 
 from roost.errors import OptionError
-from roost.options import option
+from roost.options.declare import option
 
 GROUP = "trusted_computing"
 ANSWERS = frozenset({200, 201, 202, 204})

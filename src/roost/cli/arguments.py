@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 
 from cliff.command import Command
 
-from roost.config.files import files_in
 from roost.errors import BadInput, FieldError, nearest
 from roost.model.kinds import MOST, WholeNumber
+from roost.options.files import files_in
 
 
 class Parser(argparse.ArgumentParser):

@@ -17,17 +17,15 @@ from roost.cli.columns import titled
 from roost.cli.output import Report, ReportCommand
 from roost.compat.conf import PluginOptions
 from roost.compat.plugin_context import PluginContext
-from roost.config.loader import Examined, examine
-from roost.config.nova_names import PASSED_ON
-from roost.config.option_names import OptionNames
-from roost.config.redaction import redact
-from roost.config.report import ReportEntry, SourceReport
-from roost.config.sample import describe_kind, sample
-from roost.config.settings import DEFAULT_ORIGIN, Settings
 from roost.errors import BadInput, OptionError, RoostError
 from roost.observe.logs import check_logging
 from roost.observe.options import LogOptions
-from roost.options import Declared
+from roost.options.declare import Declared
+from roost.options.names import PASSED_ON, OptionNames
+from roost.options.read import Examined, examine
+from roost.options.redaction import redact
+from roost.options.report import ReportEntry, SourceReport, describe_kind, sample
+from roost.options.settings import DEFAULT_ORIGIN, Settings
 from roost.plugins import places_of
 from roost.rpc.open_transport import check_transport
 from roost.rpc.options import RpcOptions

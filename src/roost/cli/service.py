@@ -26,8 +26,8 @@ from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
 from roost.conductor.options import ConductorOptions
 from roost.conductor.service import BINARY as CONDUCTOR_BINARY
 from roost.conductor.service import ConductorService
-from roost.config.settings import Settings
 from roost.observe.metrics import Metrics
+from roost.options.settings import Settings
 from roost.rpc import open_transport
 from roost.rpc.options import RpcOptions
 from roost.scheduler.cloud_options import NOVA, CloudOptions, ShadowOptions

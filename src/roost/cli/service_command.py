@@ -17,7 +17,6 @@ from pathlib import Path
 from roost.all_options import read_options
 from roost.cli.arguments import RoostCommand, add_config_arguments, config_files, whole_number
 from roost.clock import SystemClock
-from roost.config.settings import Settings
 from roost.errors import DatabaseError, RoostError
 from roost.observe.health_pages import MetricsSource, Readiness
 from roost.observe.health_server import HealthServer
@@ -25,6 +24,7 @@ from roost.observe.logs import flush_log, set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import HealthOptions, LogOptions
 from roost.observe.worker_metrics import WorkerMetrics, find_memory_folder
+from roost.options.settings import Settings
 from roost.service.lifecycle import DatabaseService, ManagedService, Signals, run_service
 from roost.service.options import StopOptions
 from roost.service.supervisor import Supervisor

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Protocol
 from roost.client.cloud_access import CloudAccess, find_access, read_access
 from roost.client.interface import CommandClient
 from roost.client.rpc_client import RpcClient
-from roost.config.settings import DEFAULT_ORIGIN, Settings
 from roost.errors import BadInput, RpcUnreachable
+from roost.options.settings import DEFAULT_ORIGIN, Settings
 from roost.rpc.context import RequestContext
 from roost.rpc.loopback_address import find_dev_cloud
 from roost.rpc.loopback_client import LoopbackTransport

@@ -20,10 +20,9 @@ from typing import Any, cast
 from oslo_config import cfg
 
 from roost.compat.nova_options import NOVA_OPTIONS
-from roost.config.files import Key, Sections
-from roost.config.fleet_options import check_fleet_option_of_plugin
-from roost.config.settings import Settings
 from roost.errors import OptionError
+from roost.options.files import Key, Sections, check_fleet_option_of_plugin
+from roost.options.settings import Settings
 
 _EMPTY_VALUES: dict[Key, Callable[[], Any]] = {
     ("DEFAULT", "host"): socket.gethostname,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from roost.errors import OptionError
-from roost.options import option
+from roost.options.declare import option
 
 GROUP = "DEFAULT"
 FAKE, LIBVIRT = "fake", "libvirt"

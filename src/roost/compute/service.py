@@ -21,9 +21,9 @@ from roost.compute.drivers.base import ComputeDriver
 from roost.compute.options import ComputeOptions
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
-from roost.config.settings import Settings
 from roost.inventory.services import is_agent_up, read_longest_silence, save_heartbeats
 from roost.observe.metrics import Metrics
+from roost.options.settings import Settings
 from roost.rpc.interface import RpcServer, Transport
 from roost.rpc.options import RpcOptions
 from roost.rpc.server_messages import AGENT_VERSION, ServerMessages

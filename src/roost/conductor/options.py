@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from roost.conductor.move_options import ResizeOptions
-from roost.config.files import Sections
-from roost.config.settings import Settings
-from roost.options import option
+from roost.options.declare import option
+from roost.options.files import Sections
+from roost.options.settings import Settings
 from roost.service.options import HeartbeatOptions
 from roost.snapshot.options import deciding_options
 

@@ -11,10 +11,10 @@ from sqlalchemy import Engine
 from roost.clock import Clock
 from roost.conductor.manager import ConductorManager
 from roost.conductor.options import ConductorOptions, ConductorSettings
-from roost.config.settings import Settings
 from roost.inventory.outages import probe_seconds, save_probe
 from roost.inventory.services import save_service_heartbeat
 from roost.observe.metrics import Metrics
+from roost.options.settings import Settings
 from roost.rpc.interface import RpcServer, Transport
 from roost.rpc.options import RpcOptions
 from roost.rpc.server_messages import CONDUCTOR_VERSION

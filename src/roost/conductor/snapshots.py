@@ -10,8 +10,8 @@ from sqlalchemy import Engine
 
 from roost.clock import Clock
 from roost.conductor.parts import Record
-from roost.config.files import Sections
 from roost.errors import BadInput
+from roost.options.files import Sections
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.snapshot.taking import take_snapshot

@@ -17,7 +17,7 @@ from roost.model.image import Image
 from roost.model.image_property_values import PROPERTY_NAMES
 from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
-from roost.options import option
+from roost.options.declare import option
 
 
 class AggregateImagePropertiesIsolation(Filter):

@@ -13,7 +13,7 @@ from roost.hosts.arrays import BoolArray
 from roost.model.aggregate import Aggregate, split_values
 from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
-from roost.options import option
+from roost.options.declare import option
 
 
 class AvailabilityZoneFilter(Filter):

@@ -17,7 +17,7 @@ from roost.hosts.host_changes import name_of
 from roost.model.image_property_values import ARCHITECTURES, parse_version_predicate, version_satisfies
 from roost.model.remedy import Change, OptionChange, Remedy, RequestChange
 from roost.model.request import RequestSpec
-from roost.options import option
+from roost.options.declare import option
 
 _OF_TRIPLE = ("hw_architecture", "img_hv_type", "hw_vm_mode")
 """The image properties that are compared with the triples of a host, in their order."""

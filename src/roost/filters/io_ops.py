@@ -12,7 +12,7 @@ from roost.hosts.arrays import BoolArray
 from roost.hosts.host_changes import limit_remedy, name_of
 from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
-from roost.options import option
+from roost.options.declare import option
 
 
 class IoOpsFilter(Filter):

@@ -13,7 +13,7 @@ from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import BoolArray
 from roost.model.remedy import OptionChange, Remedy
 from roost.model.request import RequestSpec
-from roost.options import option
+from roost.options.declare import option
 
 
 class IsolatedHostsFilter(Filter):

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from roost.config.files import LocatedSections
 from roost.errors import FieldError, FleetError, UnknownName, nearest
 from roost.fleet.aggregate_entries import by_host, check_hosts_exist, parse_aggregates
 from roost.fleet.document import parse_document, read_text
@@ -25,6 +24,7 @@ from roost.model.aggregate import split_values
 from roost.model.fields import IDENTIFIER, NAME, refuse_unknown
 from roost.model.kinds import shown
 from roost.model.uuids import canonical_uuid
+from roost.options.files import LocatedSections
 
 Named = TypeVar("Named", Flavor, Image, ServerGroup)
 

@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy.engine import URL
 
 from roost.clock import Clock
-from roost.config.settings import Settings
 from roost.decisions.recorder import DecisionRecorder
 from roost.model import ServerGroup
 from roost.nova_cloud.abandoned_claims import AbandonedClaims
@@ -36,6 +35,7 @@ from roost.nova_cloud.service_record import CELL_DATABASE, ServiceRecord
 from roost.nova_cloud.source import NovaSource
 from roost.nova_cloud.write_rights import RepeatedWrite
 from roost.observe.metrics import Metrics
+from roost.options.settings import Settings
 from roost.rpc.interface import Notifier, Transport
 from roost.rpc.options import RpcOptions
 from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CellDatabaseOptions, CloudOptions

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from roost.clock import Clock
-from roost.config.settings import Settings
 from roost.hosts import HostRecord
 from roost.inventory.exporter import fleet_document
 from roost.model import Aggregate, Flavor, Service
@@ -23,6 +22,7 @@ from roost.nova_cloud.cloud import NovaCloud
 from roost.nova_cloud.databases.api_reader import ApiReader
 from roost.nova_cloud.source import NovaSource
 from roost.observe.metrics import Metrics
+from roost.options.settings import Settings
 from roost.scheduler.build import filters_to_run
 from roost.snapshot.instance_servers import servers_of_instances
 from roost.snapshot.options import deciding_options

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from roost.config.settings import Settings
 from roost.nova_cloud.databases.read_only_engine import parse_nova_url
 from roost.nova_cloud.placement.keystone_adapter import describe_placement, make_adapter
 from roost.nova_cloud.service_record import CELL_DATABASE
+from roost.options.settings import Settings
 from roost.scheduler.cloud_options import API_DATABASE, NOVA, ApiDatabaseOptions, CellDatabaseOptions, CloudOptions
 from roost.store.database_url import redacted_url
 from roost.store.options import DatabaseOptions

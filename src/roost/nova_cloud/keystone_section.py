@@ -19,9 +19,8 @@ from oslo_config import cfg
 from requests.adapters import HTTPAdapter
 
 from roost import __version__
-from roost.config.files import one_line
-from roost.config.oslo_conf import read_conf
 from roost.errors import OptionError, nearest
+from roost.options.files import one_line, read_conf
 
 CONNECTIONS = 10
 """HTTP connections that are kept open to one service where nothing else is said."""

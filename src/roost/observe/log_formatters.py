@@ -16,7 +16,7 @@ from typing import Any
 from structlog.contextvars import get_contextvars
 
 from roost.observe.log_redaction import is_secret_name, redact_secrets
-from roost.options import REDACTED
+from roost.options.declare import REDACTED
 
 MAX_TEXT = 16_384
 """Characters of one value; the rest is cut off, so that lines stay readable."""

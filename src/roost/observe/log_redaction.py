@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import re
 
-from roost.options import REDACTED
+from roost.options.declare import REDACTED
 
 _WORD = re.compile(r"\S+", re.ASCII)
 _USER = re.compile(r"://[^/:@]*:")

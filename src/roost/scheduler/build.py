@@ -9,8 +9,8 @@ from typing import Any
 
 from roost.compat.conf import PluginOptions
 from roost.compat.plugin_context import PluginContext, current_context
-from roost.config.settings import DEFAULT_ORIGIN, Settings
 from roost.errors import PluginFailed, RoostError
+from roost.options.settings import DEFAULT_ORIGIN, Settings
 from roost.plugins import FILTERS, WEIGHERS, find_filters, find_weighers
 from roost.scheduler.choice import Choice
 from roost.scheduler.cloud_options import NOVA, CloudOptions

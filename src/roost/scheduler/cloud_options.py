@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from roost.errors import OptionError
-from roost.options import option
+from roost.options.declare import option
 
 OWN, NOVA = "own", "nova"
 API_DATABASE = "[api_database] connection"

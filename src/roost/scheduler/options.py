@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import ClassVar
 
-from roost.options import option
+from roost.options.declare import option
 from roost.plugins import ALL_FILTERS, ALL_WEIGHERS, is_built_in_path, is_class_name
 from roost.service.options import HeartbeatOptions, HostOptions, StopOptions
 

@@ -27,7 +27,7 @@ from roost.model.resources import (
     sound_traits,
     tpm_traits,
 )
-from roost.options import option
+from roost.options.declare import option
 from roost.scheduler.checks import Check, FindRemedy, trait_check
 from roost.scheduler.prefilter_remedies import (
     cell_remedy,

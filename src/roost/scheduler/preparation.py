@@ -12,13 +12,13 @@ from collections.abc import Collection, Sequence
 
 from roost.attestation.client import AttestationClient, AttestationOptions
 from roost.attestation.trust import TrustLevels
-from roost.config.settings import Settings
 from roost.errors import UnsupportedPolicy
 from roost.filters.trusted import EXTRA_SPEC as TRUST_EXTRA_SPEC
 from roost.hosts import HostTable
 from roost.model import RequestSpec, ServerGroup
 from roost.model.numa import derive_topology
 from roost.model.pci import aliases_from_option, requests_from_flavor
+from roost.options.settings import Settings
 from roost.scheduler.options import SchedulerOptions
 
 _ENFORCED_BY = {

@@ -6,7 +6,7 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass
 
-from roost.options import option
+from roost.options.declare import option
 
 
 @dataclass(frozen=True)

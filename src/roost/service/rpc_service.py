@@ -13,11 +13,11 @@ import structlog
 from sqlalchemy import Engine
 
 from roost.clock import Clock
-from roost.config.settings import OptionChange, Settings, compare
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import LogOptions
-from roost.options import declared
+from roost.options.declare import declared
+from roost.options.settings import OptionDifference, Settings, compare
 from roost.rpc.interface import Method, RpcServer, Transport
 from roost.service.measured_methods import measure_all
 from roost.service.options import HeartbeatOptions, StopOptions
@@ -213,7 +213,7 @@ class RpcService:
         if not changes:
             LOG.info("configuration read again: nothing changed; what is for oslo.messaging counts from a restart on")
 
-    def _outcome_of(self, change: OptionChange) -> str:
+    def _outcome_of(self, change: OptionDifference) -> str:
         key = change.group, change.name
         if key in RELOADED:
             return "taken up"

@@ -7,7 +7,7 @@
 | `file_format.py` | the file: gzip of one JSON object; untrusted files are read within limits |
 | `instance_servers.py` | servers of a source that only knows which instances run where |
 | `taking.py` | takes one of a cloud of Roost's own |
-| `options.py` | the options that decide where servers go, as far as data may set them |
+| `options/declare.py` | the options that decide where servers go, as far as data may set them |
 """
 
 from roost.snapshot.file_format import read_snapshot_file

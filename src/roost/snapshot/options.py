@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options that a snapshot holds: all that decide where servers go, and that data may set.
 
-The rule is that of fleet files: no code, no addresses, no files (`roost.config.fleet_options`). A plugin of your own
+The rule is that of fleet files: no code, no addresses, no files (`roost.options.files`). A plugin of your own
 is held by the name of its class; where its code is, a config file has to say on each machine.
 """
 
@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from roost.config.files import Key, Sections
-from roost.config.fleet_options import check_fleet_option
-from roost.config.settings import Settings
 from roost.filters.base import Filter
-from roost.options import Declared
+from roost.options.declare import Declared
+from roost.options.files import Key, Sections, check_fleet_option
+from roost.options.settings import Settings
 from roost.plugins import FILTERS, WEIGHERS, is_built_in_path, is_class_name
 from roost.weighers.base import Weigher
 

@@ -10,12 +10,12 @@ from functools import cached_property
 from typing import Any
 
 from roost import __version__
-from roost.config.files import LocatedSections, Sections
 from roost.errors import FieldError, SnapshotError, nearest
 from roost.fleet.fleet import Fleet
 from roost.fleet.gc_pause import gc_paused
 from roost.fleet.sections import OPTIONS
 from roost.model.kinds import shown
+from roost.options.files import LocatedSections, Sections
 from roost.snapshot.file_format import pack, read_snapshot_file, unpack
 
 SCHEMA = 1

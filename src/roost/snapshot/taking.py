@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from sqlalchemy import Engine
 
-from roost.config.files import Sections
 from roost.decisions.store import read_latest_options
 from roost.fleet.gc_pause import gc_paused
 from roost.inventory.exporter import read_fleet_document
+from roost.options.files import Sections
 from roost.servers.descriptions import describe_fully
 from roost.servers.reader import read_server_records
 from roost.snapshot.snapshot import Snapshot

@@ -18,7 +18,7 @@ from roost.errors import (
     DatabaseUnreachable,
     SchemaError,
 )
-from roost.options import REDACTED
+from roost.options.declare import REDACTED
 from roost.store.database_url import OPTION, redacted_url
 
 Kind = type[DatabaseError]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roost.options import option
+from roost.options.declare import option
 
 GROUP = "database"
 

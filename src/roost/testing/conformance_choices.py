@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from roost.config.settings import Settings
 from roost.errors import RoostError
 from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.hosts import Hosts, HostTable
 from roost.model import RequestSpec, Selection
 from roost.model.aggregate import split_values
-from roost.options import declared
+from roost.options.declare import declared
+from roost.options.settings import Settings
 from roost.plugins import WEIGHERS
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.prefilters import PrefilterOptions

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import Array
 from roost.model.request import RequestSpec
-from roost.options import option
+from roost.options.declare import option
 from roost.weighers.base import Weigher
 
 

@@ -11,7 +11,7 @@ from roost.hosts import Hosts, HostTable, pci
 from roost.hosts.arrays import Array
 from roost.model.lazy import IdentityCache
 from roost.model.request import RequestSpec
-from roost.options import option
+from roost.options.declare import option
 from roost.weighers.base import Weigher
 
 

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from roost.options import option
+from roost.options.declare import option
 from roost.weighers.base import Weigher
 
 

@@ -9,7 +9,7 @@ from roost.hosts import Hosts
 from roost.hosts.arrays import Array
 from roost.model.request import RequestSpec
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
-from roost.options import option
+from roost.options.declare import option
 from roost.weighers.base import Weigher
 from roost.weighers.packing import round_shares, used_share
 

@@ -15,8 +15,8 @@ import pytest
 import trustme
 
 from roost.attestation.client import ANSWER_LIMIT_BYTES, AttestationClient, AttestationOptions
-from roost.config.loader import read_settings
 from roost.errors import OptionError
+from roost.options.read import read_settings
 
 NOON = "2026-01-01T12:00:00Z"
 

@@ -10,10 +10,10 @@ import warnings
 import pytest
 import structlog
 
-from roost.config.loader import read_settings
 from roost.errors import OptionError
 from roost.observe.logs import bound, set_level, set_up_logging
 from roost.observe.options import LogOptions
+from roost.options.read import read_settings
 
 pytestmark = pytest.mark.usefixtures("logging_as_before")
 LIBRARY = logging.getLogger("some.library")

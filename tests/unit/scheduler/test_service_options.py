@@ -8,7 +8,7 @@ import pytest
 
 from roost.all_options import option_owners, read_options
 from roost.errors import OptionError
-from roost.options import declared
+from roost.options.declare import declared
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 
 

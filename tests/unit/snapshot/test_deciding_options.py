@@ -4,8 +4,8 @@
 import pytest
 
 from roost.all_options import option_owners, read_options
-from roost.config.fleet_options import check_fleet_option
-from roost.options import declared
+from roost.options.declare import declared
+from roost.options.files import check_fleet_option
 from roost.plugins import FILTERS, WEIGHERS
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.prefilters import PrefilterOptions

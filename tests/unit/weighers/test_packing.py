@@ -9,7 +9,7 @@ from hypothesis import given
 
 from roost.hosts.record import Inventory
 from roost.model.decision import Scores
-from roost.options import declared
+from roost.options.declare import declared
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.weighing import weigh
 from roost.testing import make_hosts, make_spec

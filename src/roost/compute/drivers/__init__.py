@@ -13,8 +13,8 @@ from roost.compute.drivers.base import ComputeDriver
 from roost.compute.drivers.fake import FakeDriver
 from roost.compute.drivers.fake_guests import FakeHypervisors
 from roost.compute.options import LIBVIRT, ComputeOptions, FakeDriverOptions
-from roost.config.settings import Settings
 from roost.errors import BadInput
+from roost.options.settings import Settings
 
 
 def make_drivers(

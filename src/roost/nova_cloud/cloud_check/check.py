@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from roost.clock import Clock
-from roost.config.settings import Settings
 from roost.errors import DatabaseAddressError
 from roost.nova_cloud.cloud_check.comparisons import COMPARISONS, Surveys
 from roost.nova_cloud.cloud_check.configuration_probes import probe_broker, probe_plugins
@@ -19,6 +18,7 @@ from roost.nova_cloud.cloud_check.probe_result import OFF, ProbeResult, failure
 from roost.nova_cloud.cloud_check.write_probes import probe_writes
 from roost.nova_cloud.databases.cells import Cell, CellAddresses
 from roost.nova_cloud.databases.read_only_engine import parse_nova_url
+from roost.options.settings import Settings
 from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CellDatabaseOptions, ShadowOptions
 from roost.scheduler.options import SchedulerOptions
 from roost.store.options import DatabaseOptions

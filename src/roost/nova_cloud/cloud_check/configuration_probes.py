@@ -8,9 +8,9 @@ from pathlib import Path
 
 from roost.compat.conf import PluginOptions
 from roost.compat.plugin_context import PluginContext
-from roost.config.settings import Settings
 from roost.errors import OptionError, RoostError
 from roost.nova_cloud.cloud_check.probe_result import FAILED, OK, ProbeResult, failure
+from roost.options.settings import Settings
 from roost.plugins import places_of
 from roost.rpc.open_transport import try_connection
 from roost.rpc.options import RpcOptions

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from sqlalchemy import Table
 from sqlalchemy.engine import URL
 
-from roost.config.settings import Settings
 from roost.errors import DatabaseAddressError, DatabaseError
 from roost.nova_cloud.cloud_check.configuration_probes import CONFIGURATION
 from roost.nova_cloud.cloud_check.database_survey import API, opened
@@ -19,6 +18,7 @@ from roost.nova_cloud.databases.read_only_engine import parse_nova_url, reading
 from roost.nova_cloud.databases.table_rights import find_missing_grant, find_unwritable
 from roost.nova_cloud.databases.written_tables import compute_nodes, host_mappings, services
 from roost.nova_cloud.service_record import CELL_DATABASE
+from roost.options.settings import Settings
 from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CloudOptions, ShadowOptions
 from roost.store.options import DatabaseOptions
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from roost.config.settings import Settings
 from roost.errors import NoValidHost
 from roost.hosts import HostView
 from roost.model import RequestSpec, ServerGroup
+from roost.options.settings import Settings
 from roost.scheduler.choice import Randomness
 from roost.scheduler.claiming import Chooser, Replica
 from roost.scheduler.drivers.own_choice import OwnChoice

@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from roost.config.settings import Settings
+from roost.options.settings import Settings
 from roost.scheduler.legacy.retry_data import (
     last_failure,
     populate_filter_properties,

@@ -9,13 +9,13 @@ from contextlib import suppress
 from sqlalchemy import Engine
 
 from roost.clock import Clock
-from roost.config.settings import Settings
 from roost.decisions.options import DecisionOptions
 from roost.decisions.pruning import prune_decisions
 from roost.decisions.recorder import FLUSH_SECONDS, DecisionRecorder
 from roost.decisions.store import DecisionStore
 from roost.errors import DatabaseError
 from roost.observe.metrics import Metrics
+from roost.options.settings import Settings
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.service.cloud import BackgroundTask
 from roost.snapshot.options import deciding_options

@@ -15,13 +15,13 @@ import structlog
 
 from roost.best_effort import best_effort
 from roost.clock import Clock
-from roost.config.settings import Settings
 from roost.decisions.recorder import DecisionRecorder, SeenState
 from roost.errors import BadInput, FieldError, HostFault, NoValidHost, OptionError, PluginNotFound
 from roost.model import Decision, RequestSpec
 from roost.model.resources import move_of
 from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
+from roost.options.settings import Settings
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.rpc.wire_errors import nova_failure

@@ -11,7 +11,6 @@ from sqlalchemy import Engine
 
 from roost.claims.ledger import Ledger
 from roost.clock import Clock
-from roost.config.settings import Settings
 from roost.decisions.options import DecisionOptions
 from roost.decisions.recorder import DecisionRecorder
 from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseRefused
@@ -20,6 +19,7 @@ from roost.inventory.outages import probe_seconds, save_probe
 from roost.inventory.services import read_hosts_up, save_service_heartbeat
 from roost.model import ServerGroup
 from roost.observe.metrics import Metrics
+from roost.options.settings import Settings
 from roost.rpc.interface import Notifier, Transport
 from roost.rpc.options import RpcOptions
 from roost.scheduler.legacy.methods import LegacyMethods

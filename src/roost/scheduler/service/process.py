@@ -17,10 +17,10 @@ from typing import Any
 import structlog
 
 from roost.clock import Clock
-from roost.config.settings import OptionChange, Settings, compare
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import LogOptions
+from roost.options.settings import OptionDifference, Settings, compare
 from roost.plugins import places_of
 from roost.rpc.interface import RpcServer, Transport
 from roost.rpc.open_transport import check_transport
@@ -238,7 +238,7 @@ class SchedulerService:
         check_transport(settings.fill(RpcOptions), self._files)
         self._cloud.check(settings)
 
-    def _outcome_of(self, change: OptionChange) -> str:
+    def _outcome_of(self, change: OptionDifference) -> str:
         if change.reloads:
             return "taken up"
         key = change.group, change.name

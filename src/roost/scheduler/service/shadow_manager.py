@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from roost.clock import Clock
-from roost.config.settings import Settings
 from roost.errors import BadInput, NoValidHost
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
 from roost.observe.metrics import Metrics
+from roost.options.settings import Settings
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Notification
 from roost.scheduler.claiming import Placement

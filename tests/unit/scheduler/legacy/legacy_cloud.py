@@ -10,8 +10,8 @@ from tests.store.writers import Writer, uuid_like, writing
 
 from roost.all_options import option_owners
 from roost.claims.ledger import Ledger
-from roost.config.loader import read_settings
 from roost.observe.metrics import Metrics
+from roost.options.read import read_settings
 from roost.rpc.context import RequestContext
 from roost.rpc.in_process import InProcessTransport
 from roost.scheduler.drivers.registry import find_driver

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from roost.errors import OptionError
-from roost.options import option
+from roost.options.declare import option
 
 GROUP = "libvirt"
 KVM, QEMU = "kvm", "qemu"

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolves and validates the names of sections and options.
+"""Names in nova.conf that are not options of Roost but are no errors either.
+
+UNUSED are options of nova that have no effect in Roost; `roost config check` reports why. LOOKALIKES are options of
+other services and libraries whose names resemble those of Roost so closely that they would be reported as typos.
+
+Detects typos: unknown names within a small edit distance of a known one.
+
+Resolves and validates the names of sections and options.
 
 In a section of STRICT, which only Roost and its plugins read, every unknown name is an error. In a section shared
 with other services, such as [DEFAULT], only a typo of a known name is. Other sections are ignored.
@@ -7,17 +14,114 @@ with other services, such as [DEFAULT], only a typo of a known name is. Other se
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from roost.config.broker_address import ADDRESS, ADDRESS_PARTS
-from roost.config.files import Key, place_of
-from roost.config.fleet_options import check_fleet_option
-from roost.config.nova_names import LOOKALIKES, PASSED_ON, STRICT, UNUSED
-from roost.config.sources import Source
-from roost.config.typos import correct_typo
 from roost.errors import OptionError, nearest
-from roost.options import Declared, declared
+from roost.options.declare import Declared, declared
+from roost.options.files import ADDRESS, ADDRESS_PARTS, Key, check_fleet_option, place_of
+from roost.options.sources import Source
+
+STRICT = frozenset({"filter_scheduler", "scheduler", "metrics", "trusted_computing", "roost", "roost_fake"})
+"""Sections that only the scheduler and its plugins read: an unknown name in them is an error."""
+
+PASSED_ON = {
+    "keystone_authtoken": "keystoneauth",
+    "oslo_concurrency": "oslo.messaging",
+    "oslo_messaging_notifications": "oslo.messaging",
+    "oslo_messaging_rabbit": "oslo.messaging",
+    "oslo_policy": "oslo.policy",
+}
+"""Section -> the library that reads it from the same files; Roost does not validate its options."""
+
+_LOG_FORM = "lines of the log have a form of their own"
+_LOG_PLACE = "the log goes to a file or to standard error, which systemd keeps"
+_LOG_SETUP = "the other log options say it all"
+
+UNUSED: dict[str, dict[str, str]] = {
+    "filter_scheduler": {
+        "pci_in_placement": "PCI devices are always claimed with their host",
+    },
+    "scheduler": {
+        "max_placement_results": "every host is looked at",
+        "query_placement_for_routed_network_aggregates": "segments of routed networks are not looked at",
+    },
+    "DEFAULT": {
+        "log_color": _LOG_FORM,
+        "log_config": _LOG_SETUP,
+        "log_config_append": _LOG_SETUP,
+        "log_date_format": _LOG_FORM,
+        "log_format": _LOG_FORM,
+        "logging_context_format_string": _LOG_FORM,
+        "logging_debug_format_suffix": _LOG_FORM,
+        "logging_default_format_string": _LOG_FORM,
+        "logging_exception_prefix": _LOG_FORM,
+        "logging_user_identity_format": _LOG_FORM,
+        "notification_driver": "write [oslo_messaging_notifications] driver",
+        "notification_topics": "write [oslo_messaging_notifications] topics",
+        "periodic_fuzzy_delay": "periodic tasks run at the start, then at their interval",
+        "rabbit_use_ssl": "write [oslo_messaging_rabbit] ssl",
+        "rpc_backend": "transport_url names the kind of broker",
+        "scheduler_instance_sync_interval": "for agents; the scheduler takes what they send",
+        "scheduler_manager": "there is one manager",
+        "servicegroup_driver": "heartbeats are read from the database",
+        "syslog_log_facility": _LOG_PLACE,
+        "use_journal": _LOG_PLACE,
+        "use_syslog": _LOG_PLACE,
+        "verbose": "INFO is always logged",
+    },
+    "oslo_messaging_rabbit": {
+        "rabbit_use_ssl": "write [oslo_messaging_rabbit] ssl",
+    },
+}
+"""Section -> option -> the reason why it has no effect in Roost, as reported to the user."""
+
+LOOKALIKES: dict[str, frozenset[str]] = {
+    "DEFAULT": frozenset({"sql_min_pool_size"}),
+    "database": frozenset({"min_pool_size"}),
+}
+"""Section -> options of other services and libraries that differ from one of Roost's by a letter or two."""
+
+LONG_NAME = 12
+"""Letters from which on a name may differ by two edits; shorter ones by one."""
+
+
+def correct_typo(name: str, known: Iterable[str]) -> str:
+    """The known name of which `name` is a typo; empty where it is none. Case and hyphens are ignored."""
+    normal = _normalize(name)
+    limit = 2 if len(normal) >= LONG_NAME else 1
+    near = [
+        (_edit_distance(normal, _normalize(each)), each)
+        for each in known
+        if _may_be_near(normal, _normalize(each), limit)
+    ]
+    edits, best = min(near, default=(limit + 1, ""))
+    return best if edits <= limit else ""
+
+
+def _normalize(name: str) -> str:
+    return name.lower().replace("-", "_")
+
+
+def _may_be_near(one: str, other: str, limit: int) -> bool:
+    """A cheap lower bound on the edit distance, from lengths and letter counts: False where it exceeds the limit."""
+    if abs(len(one) - len(other)) > limit:
+        return False
+    return (Counter(one) - Counter(other)).total() <= limit
+
+
+def _edit_distance(one: str, other: str) -> int:
+    """Damerau-Levenshtein distance (optimal string alignment): inserts, deletes, replacements, adjacent swaps."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, start=1):
+        before, above, row = row, before, [i]
+        for j, wanted in enumerate(other, start=1):
+            row.append(min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != wanted)))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
+                row[j] = min(row[j], above[j - 2] + 1)
+    return row[-1]
 
 
 class Problem(NamedTuple):

@@ -9,9 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from roost.config.broker_address import ADDRESS, ADDRESS_PARTS, broker_address
-from roost.config.files import Key, LocatedSections, Sections, check_shape, place_of, read_file
-from roost.options import Declared
+from roost.options.declare import Declared
+from roost.options.files import (
+    ADDRESS,
+    ADDRESS_PARTS,
+    Key,
+    LocatedSections,
+    Sections,
+    broker_address,
+    check_shape,
+    place_of,
+    read_file,
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from roost.config.loader import read_settings
-from roost.config.settings import compare
-from roost.options import option
+from roost.options.declare import option
+from roost.options.read import read_settings
+from roost.options.settings import compare
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.all_options import option_owners
-from roost.config.broker_address import ADDRESS_PARTS
-from roost.config.nova_names import LOOKALIKES, UNUSED
-from roost.config.typos import correct_typo
-from roost.options import declared
+from roost.options.declare import declared
+from roost.options.files import ADDRESS_PARTS
+from roost.options.names import LOOKALIKES, UNUSED, correct_typo
 
 OURS = {
     each

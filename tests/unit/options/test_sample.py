@@ -4,8 +4,8 @@
 from dataclasses import dataclass
 
 from roost.all_options import option_owners, read_options
-from roost.config.sample import sample
-from roost.options import declared, option
+from roost.options.declare import declared, option
+from roost.options.report import sample
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from roost.config.loader import read_settings
-from roost.config.nova_names import STRICT, UNUSED
-from roost.config.sample import sample
-from roost.config.typos import correct_typo
-from roost.options import declared, option
+from roost.options.declare import declared, option
+from roost.options.names import STRICT, UNUSED, correct_typo
+from roost.options.read import read_settings
+from roost.options.report import sample
 
 FILES = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.config.broker_address import broker_address
-from roost.config.loader import read_settings
+from roost.options.files import broker_address
+from roost.options.read import read_settings
 from roost.rpc.options import RpcOptions
 
 

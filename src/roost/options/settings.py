@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from roost.config.files import Key
-from roost.config.redaction import redact
-from roost.config.report import ConfigReport
-from roost.config.sources import Origin
-from roost.options import Declared, declared
+from roost.options.declare import Declared, declared
+from roost.options.files import Key
+from roost.options.redaction import redact
+from roost.options.report import ConfigReport
+from roost.options.sources import Origin
 
 Options = TypeVar("Options")
 
@@ -59,7 +59,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class OptionChange:
+class OptionDifference:
     """An option whose value differs between two sets of settings; `old` and `new` are text, secrets redacted."""
 
     group: str
@@ -74,10 +74,10 @@ class OptionChange:
         return f"[{self.group}] {self.name}: {what}"
 
 
-def compare(old: Settings, new: Settings) -> list[OptionChange]:
+def compare(old: Settings, new: Settings) -> list[OptionDifference]:
     """The options that two sets of settings share and whose values differ, by section and name."""
     return [
-        OptionChange(*key, old.redacted(*key), new.redacted(*key), new.options[key].reloads)
+        OptionDifference(*key, old.redacted(*key), new.redacted(*key), new.options[key].reloads)
         for key in sorted(old.options.keys() & new.options.keys())
         if old.value(*key) != new.value(*key)
     ]

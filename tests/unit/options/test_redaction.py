@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.config.redaction import redact
-from roost.options import Declared
+from roost.options.declare import Declared
+from roost.options.redaction import redact
 
 PLAIN = Declared("DEFAULT", "plain", str, None, "")
 SECRET = Declared("DEFAULT", "secret", str, None, "", secret=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pytest
 
 from roost.all_options import read_options
-from roost.config.loader import examine, read_settings
 from roost.errors import OptionError
-from roost.options import option
+from roost.options.declare import option
+from roost.options.read import examine, read_settings
 from roost.scheduler.options import SchedulerOptions
 from roost.weighers.ram import RAMWeigher
 

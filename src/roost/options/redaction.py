@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from roost.options import REDACTED, Declared
+from roost.options.declare import REDACTED, Declared
 
 ADDRESS_SUFFIXES = ("address", "connection", "url")
 """Endings of the names of secret options of which only the password and the parameters are redacted."""
