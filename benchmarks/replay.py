@@ -31,13 +31,11 @@ from roost.filters.compute import ComputeFilter
 from roost.hosts import HostRecord, HostTable
 from roost.model import Flavor, RequestSpec
 from roost.scheduler.pipeline import Pipeline
-from roost.weighers.balance import BalanceWeigher
 from roost.weighers.base import Weigher
-from roost.weighers.best_fit import BestFitWeigher
 from roost.weighers.cpu import CPUWeigher
 from roost.weighers.num_instances import NumInstancesWeigher
+from roost.weighers.packing import BalanceWeigher, BestFitWeigher, StackWeigher
 from roost.weighers.ram import RAMWeigher
-from roost.weighers.stack import StackWeigher
 
 TRACE = Path(__file__).parent / "data" / "azure_v1_events.csv.gz"
 HOSTS_AT_HAND = 1400

@@ -51,9 +51,7 @@ from roost.filters.server_group import (
 )
 from roost.filters.trusted import TrustedFilter
 from roost.filters.type_affinity import AggregateTypeAffinityFilter, TypeAffinityFilter
-from roost.weighers.balance import BalanceWeigher
 from roost.weighers.base import Weigher
-from roost.weighers.best_fit import BestFitWeigher
 from roost.weighers.build_failure import BuildFailureWeigher
 from roost.weighers.cpu import CPUWeigher
 from roost.weighers.cross_cell import CrossCellWeigher
@@ -63,10 +61,10 @@ from roost.weighers.image_properties import ImagePropertiesWeigher
 from roost.weighers.io_ops import IoOpsWeigher
 from roost.weighers.metrics import MetricsWeigher
 from roost.weighers.num_instances import NumInstancesWeigher
+from roost.weighers.packing import BalanceWeigher, BestFitWeigher, StackWeigher
 from roost.weighers.pci import PCIWeigher
 from roost.weighers.ram import RAMWeigher
 from roost.weighers.server_group import ServerGroupSoftAffinityWeigher, ServerGroupSoftAntiAffinityWeigher
-from roost.weighers.stack import StackWeigher
 
 FILTERS: tuple[type[Filter], ...] = (
     AggregateCoreFilter,

@@ -8,8 +8,7 @@ import pytest
 from tests.flow.cloud import UUID, request
 
 from roost.errors import RemoteFailure, RuleError
-from roost.filters.json_query import MAX_QUERY_VALUES, JsonFilter
-from roost.filters.query_columns import MOST_STEPS
+from roost.filters.json_query import MAX_QUERY_VALUES, MOST_STEPS, JsonFilter
 from roost.model.image_property_values import parse_version_predicate
 from roost.testing import make_hosts, make_spec
 from roost.wire.request_spec import request_to_object

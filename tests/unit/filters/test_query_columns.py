@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.errors import RuleError
-from roost.filters.query_columns import QueryColumns
-from roost.filters.query_operators import apply_operator, is_true, reference, split_query
+from roost.filters.json_query import QueryColumns, apply_operator, is_true, reference, split_query
 from roost.testing import make_hosts
 
 HOSTS = make_hosts(

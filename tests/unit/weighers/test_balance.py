@@ -8,7 +8,7 @@ from roost.scheduler.weighing import weigh
 from roost.testing import check_weigher, make_hosts, make_spec
 from roost.testing.strategies.hosts import host_tables
 from roost.testing.strategies.requests import specs
-from roost.weighers.balance import BalanceWeigher
+from roost.weighers.packing import BalanceWeigher
 
 GIB = 1024
 EVENING = BalanceWeigher(BalanceWeigher.Options(balance_weight_multiplier=1.0))

@@ -9,7 +9,7 @@ from roost.scheduler.weighing import weigh
 from roost.testing import check_weigher, make_hosts, make_spec
 from roost.testing.strategies.hosts import host_tables
 from roost.testing.strategies.requests import specs
-from roost.weighers.best_fit import BestFitWeigher
+from roost.weighers.packing import BestFitWeigher
 
 GIB = 1024
 PACKING = BestFitWeigher(BestFitWeigher.Options(best_fit_weight_multiplier=1.0))

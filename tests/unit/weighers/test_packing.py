@@ -15,11 +15,9 @@ from roost.scheduler.weighing import weigh
 from roost.testing import make_hosts, make_spec
 from roost.testing.strategies.hosts import host_tables
 from roost.testing.strategies.requests import specs
-from roost.weighers.balance import BalanceWeigher
-from roost.weighers.best_fit import BestFitWeigher
 from roost.weighers.cpu import CPUWeigher
+from roost.weighers.packing import BalanceWeigher, BestFitWeigher, StackWeigher
 from roost.weighers.ram import RAMWeigher
-from roost.weighers.stack import StackWeigher
 
 ALL_THREE = [BestFitWeigher, BalanceWeigher, StackWeigher]
 ONE_IN_USE = {

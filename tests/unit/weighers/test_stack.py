@@ -8,7 +8,7 @@ from roost.scheduler.weighing import weigh
 from roost.testing import check_weigher, make_hosts, make_spec
 from roost.testing.strategies.hosts import host_tables
 from roost.testing.strategies.requests import specs
-from roost.weighers.stack import StackWeigher
+from roost.weighers.packing import StackWeigher
 
 GIB = 1024
 STACKING = StackWeigher(StackWeigher.Options(stack_weight_multiplier=1.0))

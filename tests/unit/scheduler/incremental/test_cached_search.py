@@ -14,10 +14,10 @@ from roost.hosts import Inventory
 from roost.hosts.table import ChangeLog
 from roost.scheduler.incremental import request_class
 from roost.testing import make_spec
-from roost.weighers.best_fit import BestFitWeigher
 from roost.weighers.cpu import CPUWeigher
 from roost.weighers.io_ops import IoOpsWeigher
 from roost.weighers.num_instances import NumInstancesWeigher
+from roost.weighers.packing import BestFitWeigher
 from roost.weighers.ram import RAMWeigher
 from roost.weighers.server_group import ServerGroupSoftAffinityWeigher, ServerGroupSoftAntiAffinityWeigher
 

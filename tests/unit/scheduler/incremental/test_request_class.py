@@ -10,7 +10,7 @@ from roost.hosts.table import ChangeLog
 from roost.model import Aggregate
 from roost.scheduler.incremental import request_class
 from roost.testing import make_spec
-from roost.weighers.best_fit import BestFitWeigher
+from roost.weighers.packing import BestFitWeigher
 from roost.weighers.ram import RAMWeigher
 
 ODD_AGGREGATE, SPARE = {"ram_weight_multiplier": "-1"}, Aggregate("spare", {"availability_zone": "az9"}, id=9)
