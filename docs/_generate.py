@@ -34,7 +34,7 @@ from roost.model.decision import Decision
 from roost.observe.metric_definitions import METRIC_DEFINITIONS, Label, MetricDefinition
 from roost.options.declare import Declared, declared
 from roost.options.names import UNUSED
-from roost.plugins import FILTERS, WEIGHERS
+from roost.plugins.registry import FILTERS, WEIGHERS
 from roost.scheduler.options import DEFAULT_FILTERS
 from roost.servers.lifecycle import LIFE_CYCLE, Step
 from roost.servers.states import TASK_STATES, VM_STATES

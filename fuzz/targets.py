@@ -17,7 +17,7 @@ from roost.model.image import parse_properties
 from roost.model.json_records import request_from_json
 from roost.model.numa import derive_topology
 from roost.model.pci import aliases_from_option, requests_from_flavor
-from roost.plugins import FILTERS
+from roost.plugins.registry import FILTERS
 from roost.scheduler.checks import capacity_checks
 from roost.scheduler.prefilters import PrefilterOptions, named_host_checks, request_filter_checks
 from roost.testing.contract import sample_hosts

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from roost.api.options import ApiOptions
 from roost.attestation.client import AttestationOptions
-from roost.compat.conf import PluginOptions, registered_options
-from roost.compat.plugin_context import PluginContext
 from roost.compute.drivers.libvirt.options import LibvirtOptions, PciOptions
 from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.conductor.move_options import ResizeOptions
@@ -22,7 +20,9 @@ from roost.observe.options import HealthOptions, LogOptions
 from roost.options.files import Key, Sections
 from roost.options.read import read_settings
 from roost.options.settings import Settings
-from roost.plugins import FILTERS, WEIGHERS, places_of
+from roost.plugins.context import PluginContext
+from roost.plugins.nova_conf import PluginOptions, registered_options
+from roost.plugins.registry import FILTERS, WEIGHERS, places_of
 from roost.rpc.options import RpcOptions
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.cloud_options import ApiDatabaseOptions, CellDatabaseOptions, CloudOptions, ShadowOptions

@@ -16,9 +16,6 @@ from typing import Any
 
 from roost.all_options import read_options
 from roost.claims.unlocked_read import GroupPlaces
-from roost.compat.conf import PluginOptions
-from roost.compat.fleet_state import TableState
-from roost.compat.plugin_context import PluginContext
 from roost.errors import BadInput, PluginNotFound, UnknownName
 from roost.fleet.fleet import Fleet
 from roost.model import Decision, RequestSpec, Selection, ServerGroup
@@ -27,7 +24,9 @@ from roost.model.resources import move_of
 from roost.model.uuids import canonical_uuid
 from roost.observe.log_handlers import tolerate_failing_handlers
 from roost.options.files import Sections
-from roost.plugins import places_of
+from roost.plugins.context import PluginContext, TableState
+from roost.plugins.nova_conf import PluginOptions
+from roost.plugins.registry import places_of
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.closed_hosts import ClosedHosts, find_closed_sources
 from roost.scheduler.explain.explaining import explain_host, explain_request

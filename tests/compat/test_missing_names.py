@@ -10,7 +10,7 @@ from tests.compat.conftest import DOCUMENT, ask
 
 from roost import PluginFailed
 from roost.errors import OptionError, PluginNotFound
-from roost.plugins import find_filters, find_weighers
+from roost.plugins.registry import find_filters, find_weighers
 
 FILTER = """
 from nova.scheduler import filters

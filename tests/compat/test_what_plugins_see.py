@@ -9,13 +9,13 @@ from tests.compat.conftest import PLUGINS, ask
 from tests.flow.cloud import CONTEXT, HOST, UUID, Cloud, hosts_of
 
 from roost import Flavor, PluginFailed, RequestSpec
-from roost.compat import unknown_flavors
 from roost.errors import PluginNotFound
 from roost.fleet.fleet import Fleet
 from roost.hosts import Instance
 from roost.inventory.exporter import export_fleet
 from roost.model import Image
-from roost.plugins import find_filters, places_of
+from roost.plugins import context as unknown_flavors
+from roost.plugins.registry import find_filters, places_of
 from roost.rpc.context import RequestContext
 from roost.wire.aggregates_instances import instances_to_object
 

@@ -8,7 +8,7 @@ import pytest
 from docs import _generate
 from roost.all_options import read_options
 from roost.model.numa import derive_topology
-from roost.plugins import FILTERS
+from roost.plugins.registry import FILTERS
 from roost.scheduler.build import make_plugins
 from roost.testing import make_hosts, make_spec
 

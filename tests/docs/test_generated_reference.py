@@ -12,7 +12,7 @@ from roost.errors import RoostError
 from roost.fleet.fields import HOST_FIELDS
 from roost.fleet.schema import fleet_schema
 from roost.options.declare import declared
-from roost.plugins import FILTERS, WEIGHERS
+from roost.plugins.registry import FILTERS, WEIGHERS
 
 ROOT = _commands.ROOT
 COMMANDS = [point.name.replace("_", " ") for point in importlib.metadata.entry_points(group="roost.cli")]

@@ -11,7 +11,7 @@ from roost.filters.compute import ComputeFilter
 from roost.hosts import HostRecord, HostTable, Instance
 from roost.hosts.pci import pools_from_json
 from roost.model import Aggregate, Service
-from roost.plugins import WEIGHERS
+from roost.plugins.registry import WEIGHERS
 from roost.scheduler.pipeline import Pipeline
 from roost.testing import make_spec
 

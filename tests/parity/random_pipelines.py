@@ -11,7 +11,7 @@ from typing import Any
 from tests.parity import own_plugins, plain_weighers
 from tests.parity.focus import Focus
 
-from roost.plugins import FILTERS, WEIGHERS
+from roost.plugins.registry import FILTERS, WEIGHERS
 from roost.scheduler.choice import Choice
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.prefilters import PrefilterOptions

@@ -12,7 +12,7 @@ from tests.parity.plain_filters import Chance, Raises
 
 from roost.errors import RuleError
 from roost.model import Image
-from roost.plugins import FILTERS
+from roost.plugins.registry import FILTERS
 from roost.testing import make_spec
 from roost.testing import strategies as made
 

@@ -11,7 +11,7 @@ from tests.parity import plain
 from roost.errors import NoValidHost
 from roost.hosts import HostRecord, HostTable
 from roost.model import Aggregate, Flavor, RequestSpec, Retry, Service
-from roost.plugins import FILTERS, WEIGHERS
+from roost.plugins.registry import FILTERS, WEIGHERS
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.weighing import weigh

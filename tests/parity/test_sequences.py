@@ -8,8 +8,8 @@ from tests.parity.focus import FILTERS, FOCI, WEIGHERS
 from tests.parity.random_pipelines import FILTER_BY_NAME, WEIGHER_BY_NAME
 from tests.parity.sequences import Sequence, main, run_sequences
 
-from roost import plugins
 from roost.hosts import HostTable
+from roost.plugins import registry
 
 SEQUENCES, STEPS, PER_TEST = 200, 100, 25
 
@@ -24,7 +24,7 @@ def test_a_pipeline_that_keeps_what_it_likes_answers_as_a_new_one_and_as_the_pla
 
 
 def test_every_rule_has_sequences_of_its_own():
-    names = {each.__name__ for each in (*plugins.FILTERS, *plugins.WEIGHERS)}
+    names = {each.__name__ for each in (*registry.FILTERS, *registry.WEIGHERS)}
     in_focus = {each.rule for each in (*FILTERS, *WEIGHERS)}
     assert names - in_focus == {"AllHostsFilter"}, "say in focus.py what it reads and which requests it is for"
     assert in_focus <= set(FILTER_BY_NAME) | set(WEIGHER_BY_NAME)

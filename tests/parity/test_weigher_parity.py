@@ -13,7 +13,7 @@ from roost.hosts import HostRecord, HostTable, Instance
 from roost.hosts.pci import pools_from_json
 from roost.model import Aggregate, Destination, ServerGroup
 from roost.model.decision import Scores
-from roost.plugins import WEIGHERS
+from roost.plugins.registry import WEIGHERS
 from roost.scheduler.weighing import weigh
 from roost.testing import make_spec
 from roost.testing.strategies.columns import UUIDS

@@ -14,7 +14,7 @@ from roost.hosts import HostTable, Inventory
 from roost.library import Scheduler
 from roost.model.remedy import apply_all_to_request
 from roost.options.declare import declared
-from roost.plugins import FILTERS
+from roost.plugins.registry import FILTERS
 from roost.testing import make_records, make_spec
 
 ROOMY = {name: Inventory(10**9) for name in ("VCPU", "MEMORY_MB", "DISK_GB")}

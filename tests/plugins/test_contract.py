@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from roost.filters.base import Filter, HostFilter
-from roost.plugins import FILTERS, WEIGHERS
+from roost.plugins.registry import FILTERS, WEIGHERS
 from roost.testing import check_filter, check_weigher, make_hosts, make_spec
 from roost.weighers.base import HostWeigher, Weigher
 

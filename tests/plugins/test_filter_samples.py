@@ -7,7 +7,7 @@ import pytest
 from roost.filters.base import Filter
 from roost.filters.isolated_hosts import IsolatedHostsFilter
 from roost.filters.metrics import MetricsFilter
-from roost.plugins import FILTERS
+from roost.plugins.registry import FILTERS
 from roost.testing import check_filter
 from roost.testing.contract import sample_hosts, sample_specs
 

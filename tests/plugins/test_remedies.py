@@ -12,7 +12,7 @@ from roost.filters.ram import RamFilter
 from roost.hosts import Inventory
 from roost.model import Aggregate, Image
 from roost.model.remedy import Remedy
-from roost.plugins import FILTERS
+from roost.plugins.registry import FILTERS
 from roost.scheduler.checks import filter_check
 from roost.testing import make_hosts, make_spec
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from roost.plugins import WEIGHERS
+from roost.plugins.registry import WEIGHERS
 from roost.testing import check_weigher
 from roost.testing.contract import sample_hosts, sample_specs
 from roost.weighers.image_properties import ImagePropertiesWeigher

@@ -10,7 +10,7 @@ import pytest
 from roost.errors import PluginNotFound
 from roost.filters.compute import ComputeFilter
 from roost.filters.ram import RamFilter
-from roost.plugins import FILTERS, WEIGHERS, find_filters, find_weighers
+from roost.plugins.registry import FILTERS, WEIGHERS, find_filters, find_weighers
 from roost.weighers.cpu import CPUWeigher
 from roost.weighers.ram import RAMWeigher
 

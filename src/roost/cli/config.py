@@ -15,8 +15,6 @@ from roost.all_options import names_own_plugins, option_owners, options_of_plugi
 from roost.cli.arguments import add_config_arguments, config_files
 from roost.cli.columns import titled
 from roost.cli.output import Report, ReportCommand
-from roost.compat.conf import PluginOptions
-from roost.compat.plugin_context import PluginContext
 from roost.errors import BadInput, OptionError, RoostError
 from roost.observe.logs import check_logging
 from roost.observe.options import LogOptions
@@ -26,7 +24,9 @@ from roost.options.read import Examined, examine
 from roost.options.redaction import redact
 from roost.options.report import ReportEntry, SourceReport, describe_kind, sample
 from roost.options.settings import DEFAULT_ORIGIN, Settings
-from roost.plugins import places_of
+from roost.plugins.context import PluginContext
+from roost.plugins.nova_conf import PluginOptions
+from roost.plugins.registry import places_of
 from roost.rpc.open_transport import check_transport
 from roost.rpc.options import RpcOptions
 from roost.scheduler.build import build_pipeline

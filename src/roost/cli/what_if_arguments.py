@@ -23,7 +23,7 @@ from roost.model.remedy import AggregateChange, Change, HostChange, OptionChange
 from roost.options.declare import declared
 from roost.options.files import LocatedSections
 from roost.options.settings import Settings
-from roost.plugins import find_weighers, places_of
+from roost.plugins.registry import find_weighers, places_of
 from roost.scheduler.build import filters_to_run
 from roost.scheduler.options import SchedulerOptions
 from roost.weighers.base import Weigher

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters: which hosts may take a request. Start at `base.py`; the built-ins are listed in `roost/plugins.py`."""
+"""Filters: which hosts may take a request. Start at `base.py`; the built-ins are listed in `roost/plugins/registry.py`."""
 
 from roost.filters.base import BaseHostFilter, Filter, HostFilter
 
@@ -8,6 +8,6 @@ __all__ = ["BaseHostFilter", "Filter", "HostFilter", "all_filters"]
 
 def all_filters() -> list[type[Filter]]:
     """Every built-in filter class; the option `available_filters` may name this function."""
-    from roost import plugins
+    from roost.plugins import registry
 
-    return list(plugins.FILTERS)
+    return list(registry.FILTERS)

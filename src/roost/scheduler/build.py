@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from roost.compat.conf import PluginOptions
-from roost.compat.plugin_context import PluginContext, current_context
 from roost.errors import PluginFailed, RoostError
 from roost.options.settings import DEFAULT_ORIGIN, Settings
-from roost.plugins import FILTERS, WEIGHERS, find_filters, find_weighers
+from roost.plugins.context import PluginContext, current_context
+from roost.plugins.nova_conf import PluginOptions
+from roost.plugins.registry import FILTERS, WEIGHERS, find_filters, find_weighers
 from roost.scheduler.choice import Choice
 from roost.scheduler.cloud_options import NOVA, CloudOptions
 from roost.scheduler.incremental.engine import IncrementalEngine

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from roost.options.declare import option
-from roost.plugins import ALL_FILTERS, ALL_WEIGHERS, is_built_in_path, is_class_name
+from roost.plugins.registry import ALL_FILTERS, ALL_WEIGHERS, is_built_in_path, is_class_name
 from roost.service.options import HeartbeatOptions, HostOptions, StopOptions
 
 NOVA_FILTERS = (

@@ -14,7 +14,7 @@ from roost.filters.base import Filter
 from roost.options.declare import Declared
 from roost.options.files import Key, Sections, check_fleet_option
 from roost.options.settings import Settings
-from roost.plugins import FILTERS, WEIGHERS, is_built_in_path, is_class_name
+from roost.plugins.registry import FILTERS, WEIGHERS, is_built_in_path, is_class_name
 from roost.weighers.base import Weigher
 
 OWN_PLUGIN_HINT = (

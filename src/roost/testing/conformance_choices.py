@@ -15,7 +15,7 @@ from roost.model import RequestSpec, Selection
 from roost.model.aggregate import split_values
 from roost.options.declare import declared
 from roost.options.settings import Settings
-from roost.plugins import WEIGHERS
+from roost.plugins.registry import WEIGHERS
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.weighing import weigh

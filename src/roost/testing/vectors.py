@@ -20,7 +20,7 @@ from roost.all_options import read_options
 from roost.errors import RoostError
 from roost.filters.base import Filter
 from roost.hosts import Hosts
-from roost.plugins import FILTERS
+from roost.plugins.registry import FILTERS
 from roost.scheduler.build import make_plugins
 from roost.scheduler.checks import filter_checks, is_forced
 from roost.scheduler.options import SchedulerOptions

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weighers: which host is best. Start at `base.py`; the built-ins are listed in `roost/plugins.py`."""
+"""Weighers: which host is best. Start at `base.py`; the built-ins are listed in `roost/plugins/registry.py`."""
 
 from roost.weighers.base import BaseHostWeigher, HostWeigher, WeighedHost, Weigher, normalise
 
@@ -8,6 +8,6 @@ __all__ = ["BaseHostWeigher", "HostWeigher", "WeighedHost", "Weigher", "all_weig
 
 def all_weighers() -> list[type[Weigher]]:
     """Every built-in weigher class; the option `weight_classes` may name this function."""
-    from roost import plugins
+    from roost.plugins import registry
 
-    return list(plugins.WEIGHERS)
+    return list(registry.WEIGHERS)

@@ -10,7 +10,7 @@ from roost.errors import NoValidHost, PluginFailed
 from roost.filters import BaseHostFilter, Filter, HostFilter, all_filters
 from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.filters.base import applies_to_rebuild
-from roost.plugins import FILTERS
+from roost.plugins.registry import FILTERS
 from roost.scheduler.pipeline import Pipeline
 from roost.testing import make_hosts, make_spec
 

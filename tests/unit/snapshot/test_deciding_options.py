@@ -6,7 +6,7 @@ import pytest
 from roost.all_options import option_owners, read_options
 from roost.options.declare import declared
 from roost.options.files import check_fleet_option
-from roost.plugins import FILTERS, WEIGHERS
+from roost.plugins.registry import FILTERS, WEIGHERS
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.snapshot.options import deciding_options

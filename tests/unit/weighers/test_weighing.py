@@ -9,7 +9,7 @@ import pytest
 
 from roost.errors import PluginFailed
 from roost.model.decision import Scores
-from roost.plugins import WEIGHERS
+from roost.plugins.registry import WEIGHERS
 from roost.scheduler.choice import Choice
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.weighing import Term, keys_of, weigh, weight_of

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from roost.compat.conf import PluginOptions
-from roost.compat.plugin_context import PluginContext
 from roost.errors import OptionError, RoostError
 from roost.nova_cloud.cloud_check.probe_result import FAILED, OK, ProbeResult, failure
 from roost.options.settings import Settings
-from roost.plugins import places_of
+from roost.plugins.context import PluginContext
+from roost.plugins.nova_conf import PluginOptions
+from roost.plugins.registry import places_of
 from roost.rpc.open_transport import try_connection
 from roost.rpc.options import RpcOptions
 from roost.scheduler.build import build_pipeline

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from roost.compat.conf import PluginOptions
-from roost.compat.fleet_state import TableState
-from roost.compat.plugin_context import PluginContext
 from roost.model import ServerGroup
 from roost.options.settings import Settings
-from roost.plugins import places_of
+from roost.plugins.context import PluginContext, TableState
+from roost.plugins.nova_conf import PluginOptions
+from roost.plugins.registry import places_of
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.claiming import Chooser
 from roost.scheduler.drivers.base import Driver

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from roost.errors import PAGE, PluginNotFound, nearest
-from roost.plugins import import_path, load_point
+from roost.plugins.registry import import_path, load_point
 from roost.scheduler.drivers.base import Driver
 from roost.scheduler.drivers.caching_scheduler import CachingScheduler
 from roost.scheduler.drivers.chance_scheduler import ChanceScheduler

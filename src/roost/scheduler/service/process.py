@@ -21,7 +21,7 @@ from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import LogOptions
 from roost.options.settings import OptionDifference, Settings, compare
-from roost.plugins import places_of
+from roost.plugins.registry import places_of
 from roost.rpc.interface import RpcServer, Transport
 from roost.rpc.open_transport import check_transport
 from roost.rpc.options import RpcOptions
