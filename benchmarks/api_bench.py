@@ -35,8 +35,7 @@ from roost.inventory.importer import import_fleet
 from roost.servers.server import Server
 from roost.servers.states import ACTIVE, RUNNING
 from roost.servers.store import ServerStore
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema import compute_nodes, servers, services
 from roost.wire.request_spec import request_to_object
 

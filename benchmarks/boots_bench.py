@@ -33,8 +33,7 @@ from roost.cluster.control import ClusterControl
 from roost.cluster.plan import ClusterPlan, ClusterShape
 from roost.cluster.state_folder import StateFolder
 from roost.servers.store import ServerStore
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 
 LONGEST_SECONDS = 120.0
 POLL_SECONDS = 0.05

@@ -26,8 +26,7 @@ from tests.store.servers import PostgreSQL, children_of
 
 from roost import Fleet
 from roost.inventory.importer import import_fleet
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade
 
 WARM_UP_PART = 0.1

@@ -29,8 +29,7 @@ from roost.scheduler.claiming import claim_of
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.preparation import Preparation
 from roost.scheduler.replica.ironic_host_manager import make_host_manager
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 
 BLOCK = 20
 PLAIN = Flavor(2, 2048, root_gb=20)

@@ -33,8 +33,7 @@ from tests.services.stack import Stack
 
 from roost.errors import RemoteNoValidHost
 from roost.rpc.context import RequestContext
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 from roost.wire.request_spec import request_to_object
 
 ROOT = Path(__file__).resolve().parents[1]

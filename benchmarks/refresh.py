@@ -25,8 +25,7 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.host_manager import HostManager
 from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.store.change_log import NODES, USAGE, Change, record_changes, usage_key
-from roost.store.engine import BEGINS_WRITING, open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import BEGINS_WRITING, DatabaseOptions, open_engine
 from roost.store.schema import allocations, compute_nodes, consumers, inventories
 from roost.store.schema_upgrade import upgrade
 

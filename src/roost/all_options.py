@@ -28,7 +28,7 @@ from roost.scheduler.build import build_pipeline
 from roost.scheduler.cloud_options import ApiDatabaseOptions, CellDatabaseOptions, CloudOptions, ShadowOptions
 from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions
 from roost.weighers.base import Weigher
 
 

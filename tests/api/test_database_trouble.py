@@ -35,8 +35,7 @@ from roost.rpc.context import RequestContext
 from roost.rpc.loopback_client import LoopbackTransport
 from roost.rpc.options import RpcOptions
 from roost.servers.store import ServerStore
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 
 AWAY = ("postgresql://roost:hidden@127.0.0.1:1/roost", "mysql://roost:hidden@127.0.0.1:1/roost")
 """Where no database listens."""

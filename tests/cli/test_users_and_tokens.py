@@ -11,8 +11,7 @@ from roost.errors import SignInRefused, TokenRefused
 from roost.identity.roles import UNSCOPED
 from roost.identity.sign_in import SignIn
 from roost.identity.tokens import TokenStore
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 
 ADDRESS = "sqlite:///roost.db"
 

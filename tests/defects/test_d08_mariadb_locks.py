@@ -21,9 +21,7 @@ from roost.errors import DatabaseConflict
 from roost.hosts import HostRecord
 from roost.inventory.agent_reports import delete_node, save_report
 from roost.inventory.importer import import_fleet
-from roost.store.database_url import parse_database_url
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine, parse_database_url
 from roost.store.schema_upgrade import upgrade
 
 FLEETS = {"tiny": 3, "imported": 400}

@@ -8,8 +8,8 @@ from tests.unit.scheduler.legacy.legacy_cloud import Cloud as OlderCloud
 
 from roost.errors import FieldError, RemoteFailure
 from roost.model import ServerGroup
-from roost.store.column_types import NAME
-from roost.store.column_types import UUID as UUID_COLUMN
+from roost.store.columns import NAME
+from roost.store.columns import UUID as UUID_COLUMN
 from roost.wire.request_spec import request_to_object
 
 

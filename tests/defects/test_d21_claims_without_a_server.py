@@ -18,8 +18,7 @@ from roost.errors import RpcTimeout
 from roost.model.resources import move_of
 from roost.rpc.in_process import InProcessTransport
 from roost.store import schema
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 
 NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
 INSTANCE = UUID % 1

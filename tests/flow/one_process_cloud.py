@@ -19,8 +19,7 @@ from roost.rpc.server_messages import ServerMessages
 from roost.scheduler.service.own_cloud import OwnCloud
 from roost.scheduler.service.process import SchedulerService
 from roost.servers.store import ServerStore
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade
 
 ADMIN = RequestContext.new("req-test", "ann", "blue", is_admin=True)

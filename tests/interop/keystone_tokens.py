@@ -20,8 +20,7 @@ from tests.nova_stack.processes import ROOT
 
 from roost.api.keystone_tokens import CACHE_SECONDS
 from roost.cluster.private_servers import free_port, is_listening
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade
 
 PACKAGES = ("keystone==30.0.0", "waitress")

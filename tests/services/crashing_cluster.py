@@ -21,8 +21,7 @@ from roost.errors import BadInput, ProcessFailed, RpcTimeout, RpcUnreachable, Se
 from roost.servers.listing import ServerFilters
 from roost.servers.states import ACTIVE, DELETED, ERROR, RUNNING
 from roost.servers.store import ServerStore
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 
 PATIENCE_SECONDS, CLEAN_SECONDS = 60, 20
 """For tasks, and for what they leave: a leaked claim lasts twice its timeout at most, until the next search."""

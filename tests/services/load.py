@@ -10,8 +10,7 @@ from roost.claims.ledger import Ledger
 from roost.errors import RoostError, RpcError
 from roost.model import Flavor, RequestSpec
 from roost.rpc.context import RequestContext
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 
 SPEC = RequestSpec(flavor=Flavor(1, 512, root_gb=1))
 

@@ -32,8 +32,7 @@ from tests.store.following import follow
 from tests.store.servers import MariaDB, PostgreSQL, Server
 
 from roost.cluster.plan import POSTGRESQL, RABBITMQ
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade
 
 RACES, REQUESTS, PER_HOST, MEMBERS = 3, 4000, 60, 40

@@ -17,8 +17,7 @@ from roost.claims.claim import Claim, StrictGroup
 from roost.claims.ledger import Ledger
 from roost.errors import ClaimRejected, DatabaseConflict, DatabaseUnreachable
 from roost.model.resources import Use
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 
 THREADS = 2
 MOST_HELD = 10

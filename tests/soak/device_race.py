@@ -17,8 +17,7 @@ from tests.soak.looking import Watch, open_own, rows_of
 from roost import Fleet
 from roost.claims.audit import audit
 from roost.inventory.importer import import_fleet
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade
 
 GPUS, CPUS_PER_CELL, CELLS = 4, 4, 2

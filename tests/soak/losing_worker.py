@@ -13,8 +13,7 @@ from roost.claims.claim import Claim
 from roost.claims.ledger import Ledger
 from roost.errors import ClaimRejected
 from roost.model.resources import Use
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 
 MOST_HELD = 8
 MEMORY_PER_VCPU_MB = 512

@@ -17,8 +17,7 @@ from tests.soak.racing import prepare
 from roost.claims.claim import Claim
 from roost.claims.ledger import Ledger
 from roost.model.resources import Use, move_of
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 
 SCHEDULERS = 4
 

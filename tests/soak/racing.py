@@ -27,8 +27,7 @@ from tests.soak.race_worker import ASKED
 
 from roost import Fleet
 from roost.inventory.importer import import_fleet
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade
 
 HOSTS = 50

@@ -20,8 +20,7 @@ from roost.errors import AlreadyClaimed, ClaimRejected, UnknownName
 from roost.model.resources import Use
 from roost.scheduler.repeats_and_moves import plan_claims, read_held
 from roost.store import schema
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade
 
 STEPS = 30

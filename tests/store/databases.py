@@ -6,7 +6,7 @@ import itertools
 from sqlalchemy import create_engine, text
 from tests.store.servers import MariaDB, PostgreSQL
 
-from roost.store.database_url import parse_database_url
+from roost.store.engine import parse_database_url
 
 
 class Databases:

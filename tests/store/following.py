@@ -26,8 +26,7 @@ from roost.inventory.importer import import_fleet
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.store.change_log import record_changes
-from roost.store.engine import BEGINS_WRITING, open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import BEGINS_WRITING, DatabaseOptions, open_engine
 from roost.store.schema import aggregates, allocations, compute_nodes
 from roost.store.schema_upgrade import upgrade
 

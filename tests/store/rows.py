@@ -7,7 +7,7 @@ import json
 from sqlalchemy import BigInteger, Boolean, Double, Integer, String, inspect, select
 
 from roost.store import schema
-from roost.store.column_types import CompressedJson, JsonText, UtcTime
+from roost.store.columns import CompressedJson, JsonText, UtcTime
 
 ODD = "Ünïcödé 漢字 🦜 'quote' \"double\" \\ % ; -- \t end "
 LONG = ODD * 4000  # beyond 64 KiB, where MariaDB's TEXT ends

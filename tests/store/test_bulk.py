@@ -8,7 +8,7 @@ from sqlalchemy import insert, select
 from tests.store.rows import ODD
 
 from roost.store import schema
-from roost.store.bulk import INTEGER_TYPE, TEXT_TYPE, addition_statement, column_in, insert_rows
+from roost.store.statements import INTEGER_TYPE, TEXT_TYPE, addition_statement, column_in, insert_rows
 
 INVENTORY = (("node_id", INTEGER_TYPE), ("resource_class", TEXT_TYPE))
 NOW = datetime.datetime(2026, 11, 15, 23, 59, 59, 999999, tzinfo=datetime.UTC)

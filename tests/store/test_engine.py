@@ -18,8 +18,8 @@ from roost.errors import (
 )
 from roost.store import engine as engines
 from roost.store.engine import BEGINS_WRITING
-from roost.store.error_mapping import database_errors
 from roost.store.schema_upgrade import check, upgrade
+from roost.store.transactions import database_errors
 
 SERVERS = ("postgresql", "mariadb")
 SECRET = "s3cr3t-word"

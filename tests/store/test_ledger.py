@@ -15,8 +15,7 @@ from roost.claims.ledger import Ledger
 from roost.errors import AlreadyClaimed, ClaimRejected, DatabaseConflict, DatabaseUnreachable
 from roost.model.resources import Use
 from roost.store import schema
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 
 TOTALS = {"VCPU": 8, "MEMORY_MB": 16384, "DISK_GB": 100}
 numbers = itertools.count(1)

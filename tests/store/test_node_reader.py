@@ -16,7 +16,7 @@ from roost.inventory.node_reader import ReadWarnings, read_nodes
 from roost.inventory.outages import HeartbeatRule
 from roost.model import Flavor, Service
 from roost.scheduler.replica.usage_reader import read_usage
-from roost.store import bulk
+from roost.store import statements as bulk
 
 SECOND = datetime.timedelta(seconds=1)
 CELLS = {"cells": [{"id": 0, "memory": 4096, "cpuset": [0, 1], "pcpuset": [2]}]}

@@ -24,9 +24,8 @@ from roost.hosts.pci import pools_from_json
 from roost.model.numa import InstanceCell
 from roost.store import schema
 from roost.store.change_log import GUESTS, USAGE, usage_key
-from roost.store.column_types import as_json_text
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.columns import as_json_text
+from roost.store.engine import DatabaseOptions, open_engine
 
 DEVICE = {"vendor_id": "10de", "product_id": "1eb8", "numa_node": 0, "dev_type": "type-PCI"}
 

@@ -13,9 +13,8 @@ from roost.claims.ledger import Ledger
 from roost.errors import DatabaseConflict, DatabaseError, DatabaseUnreachable
 from roost.store import libpq_pipeline as pipelines
 from roost.store import schema
-from roost.store.error_mapping import database_errors
-from roost.store.statement_batch import Statement, is_key, key_parameter, send_batch
-from roost.store.transactions import writing
+from roost.store.statements import Statement, is_key, key_parameter, send_batch
+from roost.store.transactions import database_errors, writing
 
 ADD = text("INSERT INTO consumers (uuid, project_id) VALUES (:uuid, :project)")
 REMOVE = text("DELETE FROM consumers WHERE uuid = :uuid")

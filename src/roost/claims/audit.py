@@ -28,7 +28,6 @@ from roost.claims.guest_audit import WRONG_SPACE, find_wrong_guests, repair_spac
 from roost.claims.ledger import Ledger
 from roost.errors import ClaimRejected
 from roost.store.change_log import NODES, Change, record_changes
-from roost.store.error_mapping import database_errors
 from roost.store.schema import (
     allocations,
     compute_nodes,
@@ -41,7 +40,7 @@ from roost.store.schema import (
     server_groups,
     servers,
 )
-from roost.store.transactions import writing
+from roost.store.transactions import database_errors, writing
 
 LOG = structlog.get_logger(__name__)
 

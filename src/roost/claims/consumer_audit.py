@@ -13,8 +13,8 @@ from roost.claims.findings import Finding
 from roost.claims.unlocked_read import HeldNode, read_holdings
 from roost.model.resources import INSTANCE, MIGRATION, move_of
 from roost.model.uuids import canonical_uuid
-from roost.store.bulk import read_rows
 from roost.store.schema import allocations, compute_nodes, consumers, migrations, servers
+from roost.store.statements import read_rows
 
 FINISHED_STATUSES = ("accepted", "cancelled", "completed", "confirmed", "done", "error", "failed", "reverted")
 """Statuses of migrations that need no allocations any more."""

@@ -12,7 +12,6 @@ from sqlalchemy import Column, Connection, Executable, Select, insert, literal_c
 
 from roost.claims.claim import AFFINITY, STRICT_POLICIES, StrictGroup
 from roost.claims.group_slots import Group, Slot
-from roost.store.row_locks import select_for_update
 from roost.store.schema import (
     allocations,
     compute_nodes,
@@ -21,7 +20,8 @@ from roost.store.schema import (
     server_group_slots,
     server_groups,
 )
-from roost.store.statement_batch import Statement, is_key, key_parameter
+from roost.store.statements import Statement, is_key, key_parameter
+from roost.store.transactions import select_for_update
 
 
 def lock_groups(connection: Connection, rules: Collection[StrictGroup], ids: Collection[int]) -> list[Group]:

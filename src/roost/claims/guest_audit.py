@@ -22,7 +22,7 @@ from roost.hosts.guests import Guest, GuestSpace, SpaceTexts, guest_from_text
 from roost.hosts.pci import count_by_properties
 from roost.store.change_log import GUESTS, Change, record_changes
 from roost.store.schema import compute_nodes, guest_allocations
-from roost.store.statement_batch import send_batch
+from roost.store.statements import send_batch
 
 WRONG_SPACE, OVERBOOKED = "guests", "overbooked"
 

@@ -40,9 +40,8 @@ from roost.errors import DatabaseConflict, DatabaseError, DatabaseReadOnly, Data
 from roost.hosts import HostTable
 from roost.model import RequestSpec
 from roost.model.uuids import canonical_uuid
-from roost.store.error_mapping import database_errors
 from roost.store.store_clock import StoreClock
-from roost.store.transactions import writing
+from roost.store.transactions import database_errors, writing
 
 MOST_CONFLICTS = 40
 """Conflicts with other transactions after which an operation fails; with the backoff about 30 s."""

@@ -32,7 +32,7 @@ from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import DatabaseConflict
 from roost.hosts.guests import Guest
 from roost.store.schema import allocations, consumers
-from roost.store.statement_batch import Statement, is_key, key_parameter, send_batch
+from roost.store.statements import Statement, is_key, key_parameter, send_batch
 
 LONG_AGO = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 

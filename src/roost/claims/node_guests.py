@@ -17,7 +17,7 @@ from sqlalchemy import Executable, Text, select, text, type_coerce
 
 from roost.hosts.guests import Guest, GuestSpace, SpaceTexts, guest_from_text, space_texts
 from roost.store.schema import compute_nodes, guest_allocations
-from roost.store.statement_batch import Statement, is_key, key_parameter
+from roost.store.statements import Statement, is_key, key_parameter
 
 
 class NodeGuests(NamedTuple):

@@ -17,9 +17,9 @@ from roost.claims.node_capacity import Node
 from roost.hosts.capacity import ClassCapacity
 from roost.hosts.record import is_bare_metal
 from roost.model.resources import Use
-from roost.store.row_locks import select_for_update
 from roost.store.schema import compute_nodes, inventories
-from roost.store.statement_batch import Statement, is_key, key_parameter
+from roost.store.statements import Statement, is_key, key_parameter
+from roost.store.transactions import select_for_update
 
 _LOCKED_COLUMNS = [
     compute_nodes.c[name]

@@ -25,12 +25,11 @@ from sqlalchemy.exc import DataError, IntegrityError
 from roost.claims.claim import Claim
 from roost.hosts.guests import Guest, GuestSpace, space_texts
 from roost.model.resources import INSTANCE
-from roost.store.bulk import utc_text
 from roost.store.change_log import GUESTS, USAGE, make_token
-from roost.store.column_types import as_json_text
-from roost.store.error_mapping import database_errors
-from roost.store.statement_batch import Statement
+from roost.store.columns import as_json_text
+from roost.store.statements import Statement, utc_text
 from roost.store.store_clock import given_or_present
+from roost.store.transactions import database_errors
 
 MOST_CLASSES = 4
 """Resource classes of a claim. As a LIMIT in the statement: PostgreSQL would plan for 100 and scan whole tables."""

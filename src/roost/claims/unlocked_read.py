@@ -11,7 +11,6 @@ from sqlalchemy import Connection, Select, Text, and_, literal, select, type_coe
 
 from roost.claims.claim import AFFINITY, ANTI_AFFINITY
 from roost.hosts.guests import Guest, guest_from_text
-from roost.store.bulk import column_in
 from roost.store.schema import (
     allocations,
     compute_nodes,
@@ -21,6 +20,7 @@ from roost.store.schema import (
     server_group_slots,
     server_groups,
 )
+from roost.store.statements import column_in
 
 
 class HeldNode(NamedTuple):

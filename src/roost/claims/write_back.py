@@ -14,16 +14,8 @@ from roost.claims.node_guests import update_space
 from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import DatabaseConflict
 from roost.hosts.guests import GuestSpace
-from roost.store.bulk import (
-    INTEGER_TYPE,
-    TEXT_TYPE,
-    addition_statement,
-    delete_statement,
-    insert_statement,
-    utc_text,
-)
 from roost.store.change_log import GUESTS, SERVERS, USAGE, Change, changes_insert, usage_key
-from roost.store.column_types import as_json_text
+from roost.store.columns import as_json_text
 from roost.store.schema import (
     allocations,
     consumers,
@@ -33,7 +25,16 @@ from roost.store.schema import (
     server_group_slots,
     servers,
 )
-from roost.store.statement_batch import Statement, send_batch
+from roost.store.statements import (
+    INTEGER_TYPE,
+    TEXT_TYPE,
+    Statement,
+    addition_statement,
+    delete_statement,
+    insert_statement,
+    send_batch,
+    utc_text,
+)
 from roost.store.store_clock import given_or_present
 
 

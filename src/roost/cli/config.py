@@ -34,8 +34,7 @@ from roost.scheduler.cloud_options import NOVA, OWN, CloudOptions, ShadowOptions
 from roost.scheduler.drivers.registry import find_driver
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.preparation import Preparation
-from roost.store.database_url import parse_database_url
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, parse_database_url
 
 CHECK_COLUMNS = titled("Option", "Standing", "Value", "Remark", "File")
 SHOW_COLUMNS = titled("Section", "Option", "Value", "From", "Reloads")

@@ -14,9 +14,7 @@ from roost.all_options import read_options
 from roost.cli.arguments import add_config_arguments, config_files
 from roost.cli.columns import titled
 from roost.cli.output import Report, ReportCommand
-from roost.store.database_url import redacted_url
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine, redacted_url
 from roost.store.schema_upgrade import SchemaState, check, upgrade
 
 NOT_CURRENT = 4

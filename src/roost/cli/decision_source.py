@@ -20,8 +20,7 @@ from roost.errors import BadInput
 from roost.model.uuids import canonical_uuid
 from roost.options.settings import Settings
 from roost.scheduler.cloud_options import NOVA, CloudOptions
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.store_clock import StoreClock
 
 

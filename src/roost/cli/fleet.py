@@ -26,7 +26,7 @@ from roost.inventory.exporter import export_fleet
 from roost.inventory.import_summary import ImportSummary
 from roost.inventory.importer import import_fleet
 from roost.snapshot.snapshot import Snapshot
-from roost.store.database_url import redacted_url
+from roost.store.engine import redacted_url
 from roost.store.schema_upgrade import ensure_current
 from roost.store.store_clock import StoreClock
 

@@ -19,9 +19,9 @@ from roost.cli.known_uuids import read_known_uuids
 from roost.cli.output import Report
 from roost.clock import SystemClock
 from roost.errors import BadInput
-from roost.store.error_mapping import database_errors
 from roost.store.schema_upgrade import ensure_current
 from roost.store.store_clock import StoreClock
+from roost.store.transactions import database_errors
 
 COLUMNS = {
     "Finding": "kind",

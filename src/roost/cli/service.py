@@ -40,8 +40,7 @@ from roost.scheduler.service.shadow_service import ShadowService
 from roost.servers.tasks import AGENT_METHODS
 from roost.service.lifecycle import DatabaseService
 from roost.service.options import HostOptions
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 
 
 class ServiceScheduler(ServiceCommand):

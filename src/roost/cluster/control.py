@@ -22,9 +22,7 @@ from roost.cluster.state_folder import StateFolder
 from roost.errors import BadInput, ProcessFailed, nearest
 from roost.fleet.fleet import Fleet
 from roost.inventory.importer import import_fleet
-from roost.store.database_url import parse_database_url
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine, parse_database_url
 from roost.store.schema_upgrade import upgrade
 
 CATALOGUE: dict[str, Any] = {

@@ -17,9 +17,7 @@ from roost.errors import BadInput, OptionError
 from roost.local_state import write_in_one_step
 from roost.rpc.open_transport import IN_PROCESS, check_transport
 from roost.rpc.options import RpcOptions
-from roost.store.database_url import parse_database_url
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine, parse_database_url
 
 POSTGRESQL, NAMES, RABBITMQ = "postgresql", "epmd", "rabbitmq"
 CONDUCTOR, SCHEDULER, COMPUTE, API = "conductor", "scheduler", "compute", "api"

@@ -14,8 +14,8 @@ from roost.hosts import HostRecord
 from roost.inventory.node_reader import read_nodes
 from roost.inventory.node_writer import find_node_ids
 from roost.inventory.outages import read_heartbeat_rule
-from roost.store.error_mapping import database_errors
 from roost.store.store_clock import StoreClock
+from roost.store.transactions import database_errors
 
 
 class HostFacts(NamedTuple):

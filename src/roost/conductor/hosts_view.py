@@ -24,8 +24,8 @@ from roost.inventory.services import read_last_heartbeats, set_service_flags
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.servers.descriptions import describe_flavor, describe_host, describe_image
-from roost.store.error_mapping import database_errors
 from roost.store.store_clock import StoreClock
+from roost.store.transactions import database_errors
 
 
 class HostsView:

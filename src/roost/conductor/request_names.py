@@ -20,7 +20,7 @@ from roost.model.json_records import from_json
 from roost.rpc.context import RequestContext
 from roost.servers.server import Server
 from roost.servers.store import ServerStore
-from roost.store.error_mapping import database_errors
+from roost.store.transactions import database_errors
 
 MOST_ENTRIES, MOST_BYTES = 128, 65536
 """Of hints, extra specs and properties: entries, and bytes as JSON."""

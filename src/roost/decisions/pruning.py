@@ -10,11 +10,10 @@ from sqlalchemy import ColumnElement, Connection, Engine, delete, func, select
 
 from roost.decisions.options import DecisionOptions
 from roost.decisions.table_changes import OLDEST_CHECKPOINT_SECONDS
-from roost.store.bulk import MOST_KEYS, column_in, in_chunks
-from roost.store.error_mapping import database_errors
 from roost.store.schema import decision_servers, decisions, scheduler_runs, table_changes, table_checkpoints
+from roost.store.statements import MOST_KEYS, column_in, in_chunks
 from roost.store.store_clock import PresentTime, read_time
-from roost.store.transactions import writing
+from roost.store.transactions import database_errors, writing
 
 MOST_REMOVED = 2000
 """Decisions that one transaction removes, so that other writers do not wait long."""

@@ -27,7 +27,7 @@ from roost.errors import DatabaseError, SchemaError
 from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
-from roost.store.column_types import NAME, compress_json
+from roost.store.columns import NAME, compress_json
 
 LOG = structlog.get_logger(__name__)
 FLUSH_SECONDS = 0.5

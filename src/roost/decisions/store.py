@@ -15,14 +15,12 @@ from roost.decisions.table_changes import ChangeGroup, Checkpoint, apply_changes
 from roost.decisions.table_image import image_of, table_of
 from roost.errors import UnknownName
 from roost.hosts import HostTable
-from roost.store.bulk import insert_statement
-from roost.store.column_types import LONG_TEXT, compress_json, decompress_json
-from roost.store.error_mapping import database_errors
-from roost.store.read_position import ReadPosition, is_unread
+from roost.store.change_log import ReadPosition, is_unread
+from roost.store.columns import LONG_TEXT, compress_json, decompress_json
 from roost.store.schema import decision_servers, decisions, scheduler_runs, table_changes, table_checkpoints
-from roost.store.statement_batch import Statement, send_batch
+from roost.store.statements import Statement, insert_statement, send_batch
 from roost.store.store_clock import PresentTime, read_time_or_none, stamp_of
-from roost.store.transactions import writing
+from roost.store.transactions import database_errors, writing
 
 PART_BYTES = 1 << 20
 """Of a checkpoint's text in one row: databases and their clients limit the size of a value."""

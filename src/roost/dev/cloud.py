@@ -46,8 +46,7 @@ from roost.scheduler.service.own_cloud import OwnCloud
 from roost.scheduler.service.process import SchedulerService
 from roost.servers.tasks import AGENT_METHODS
 from roost.service.lifecycle import ManagedService
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade
 
 REPORT_SECONDS, DOWN_SECONDS = 2, 5

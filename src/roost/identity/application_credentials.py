@@ -19,12 +19,11 @@ from roost.identity.names import check_name
 from roost.identity.roles import check_role, with_implied
 from roost.identity.tokens import digest_of
 from roost.model.uuids import canonical_uuid
-from roost.store.column_limits import fits
-from roost.store.error_mapping import database_errors
+from roost.store.columns import fits
 from roost.store.schema import application_credentials as credentials
 from roost.store.schema import role_assignments
 from roost.store.store_clock import StoreClock
-from roost.store.transactions import write, writing
+from roost.store.transactions import database_errors, write, writing
 
 SECRET_BYTES = 32
 

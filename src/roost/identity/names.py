@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, Row, Table, or_, select
 
 from roost.errors import BadInput
 from roost.model.uuids import canonical_uuid
-from roost.store.column_limits import check_rows, fits
+from roost.store.columns import check_rows, fits
 
 
 def check_name(column: Column[Any], name: str, noun: str) -> None:

@@ -14,10 +14,9 @@ from roost.clock import Clock
 from roost.errors import BadInput, Conflict, UnknownName
 from roost.identity.names import check_name, read_named
 from roost.identity.roles import SYSTEM
-from roost.store.error_mapping import database_errors
 from roost.store.schema import projects, role_assignments, tokens
 from roost.store.store_clock import StoreClock
-from roost.store.transactions import write, writing
+from roost.store.transactions import database_errors, write, writing
 
 
 @dataclass(frozen=True)

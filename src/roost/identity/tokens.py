@@ -21,11 +21,10 @@ from roost.clock import Clock
 from roost.errors import TokenRefused, UnknownName
 from roost.identity.caller import Caller
 from roost.identity.roles import SYSTEM, UNSCOPED, with_implied
-from roost.store.column_limits import fits
-from roost.store.error_mapping import database_errors
+from roost.store.columns import fits
 from roost.store.schema import application_credentials, projects, role_assignments, tokens, users
 from roost.store.store_clock import StoreClock
-from roost.store.transactions import writing
+from roost.store.transactions import database_errors, writing
 
 PASSWORD, TOKEN, APPLICATION_CREDENTIAL = "password", "token", "application_credential"
 """Methods of sign-in."""

@@ -19,10 +19,9 @@ from roost.identity.names import check_name, read_named
 from roost.identity.passwords import DEFAULT_COST, ScryptCost, hash_password
 from roost.identity.projects import read_project
 from roost.identity.roles import SYSTEM, check_role
-from roost.store.error_mapping import database_errors
 from roost.store.schema import projects, role_assignments, tokens, users
 from roost.store.store_clock import StoreClock
-from roost.store.transactions import write, writing
+from roost.store.transactions import database_errors, write, writing
 
 
 @dataclass(frozen=True)

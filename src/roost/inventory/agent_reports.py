@@ -30,9 +30,9 @@ from roost.inventory.row_encoder import inventory_rows, node_row, unlisted_uuid,
 from roost.inventory.services import delete_static_service, record_agent_alive
 from roost.model.kinds import shown
 from roost.model.uuids import canonical_uuid
-from roost.store.bulk import with_json_as_text
 from roost.store.change_log import NODES, SERVICES, Change, record_changes
 from roost.store.schema import compute_nodes, consumers
+from roost.store.statements import with_json_as_text
 from roost.store.store_clock import PresentTime, read_time, stamp_of
 from roost.store.transactions import writing
 

@@ -21,14 +21,13 @@ from roost.inventory.servers import find_hosts_with_servers
 from roost.inventory.services import lock_agents
 from roost.inventory.zones import ZONE_KEY, read_zones_of_hosts
 from roost.model import Aggregate
-from roost.store.bulk import read_rows
 from roost.store.change_log import AGGREGATES, Change, record_changes
-from roost.store.column_limits import LARGEST_BIGINT, check_rows
-from roost.store.error_mapping import database_errors
+from roost.store.columns import LARGEST_BIGINT, check_rows
 from roost.store.reconcile import KeyedRows
 from roost.store.schema import aggregate_hosts, aggregates
+from roost.store.statements import read_rows
 from roost.store.store_clock import PresentTime, stamp_of
-from roost.store.transactions import write
+from roost.store.transactions import database_errors, write
 
 Refuse = Callable[[str], BadInput]
 """Makes the error for a reason."""

@@ -19,10 +19,10 @@ from roost.inventory.catalogue import check_owners, read_ids
 from roost.inventory.import_summary import SavedSection, summarise
 from roost.inventory.row_encoder import derived_uuid
 from roost.model import Aggregate
-from roost.store.bulk import Row, read_rows
 from roost.store.change_log import AGGREGATES, Change
 from roost.store.reconcile import Reconciler, ReconcileResult, RowKey
 from roost.store.schema import aggregate_hosts, aggregate_metadata, aggregates
+from roost.store.statements import Row, read_rows
 
 _AGGREGATE_ROWS = Reconciler(aggregates, ("name",))
 METADATA_ROWS = Reconciler(aggregate_metadata, ("aggregate_id", "key"))

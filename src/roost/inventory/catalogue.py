@@ -21,11 +21,10 @@ from roost.inventory.row_encoder import derived_uuid
 from roost.model import Flavor, Image, ServerGroup
 from roost.model.resources import MEMORY_MB, VCPU, requested_amounts
 from roost.model.uuids import canonical_uuid
-from roost.store.bulk import read_rows
-from roost.store.error_mapping import database_errors
 from roost.store.reconcile import KeyedRows, Reconciler, ReconcileResult
-from roost.store.row_locks import by_index
 from roost.store.schema import flavor_extra_specs, flavors, images, server_group_members, server_groups
+from roost.store.statements import read_rows
+from roost.store.transactions import by_index, database_errors
 
 _FLAVOR_ROWS = Reconciler(flavors, ("name",))
 EXTRA_SPEC_ROWS = Reconciler(flavor_extra_specs, ("flavor_id", "key"))

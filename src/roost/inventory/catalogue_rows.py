@@ -11,7 +11,7 @@ from roost.model import Flavor, Image, ServerGroup
 from roost.model.image import ImageProperties
 from roost.model.image_property_values import CONVERTERS_PER_NODE
 from roost.model.json_records import to_json
-from roost.store.bulk import Row
+from roost.store.statements import Row
 
 _FLAVOR_SIZES = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap")
 _IMAGE_FIELDS = ("disk_format", "container_format", "status", "min_ram", "min_disk", "size")

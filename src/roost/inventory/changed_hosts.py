@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select
 
-from roost.store.bulk import read_rows
-from roost.store.change_log import GUESTS, NODES, SERVICES, USAGE, split_usage_key
-from roost.store.read_position import ReadPosition, is_unread
+from roost.store.change_log import GUESTS, NODES, SERVICES, USAGE, ReadPosition, is_unread, split_usage_key
 from roost.store.schema import changes, compute_nodes
+from roost.store.statements import read_rows
 
 _WHAT = {NODES: "report", USAGE: "use", GUESTS: "use", SERVICES: "service"}
 

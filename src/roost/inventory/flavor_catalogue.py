@@ -16,12 +16,11 @@ from roost.inventory.catalogue import EXTRA_SPEC_ROWS
 from roost.inventory.paging import WHOLE_LIST, Page, PagedTable
 from roost.model.fields import TEXT_MAPPING, Amount, Checked, Flag, OptionalText, Text
 from roost.model.kinds import Number
-from roost.store.column_limits import check_rows
-from roost.store.error_mapping import database_errors
+from roost.store.columns import check_rows
 from roost.store.reconcile import KeyedRows
 from roost.store.schema import flavor_extra_specs, flavors
 from roost.store.store_clock import PresentTime, stamp_of
-from roost.store.transactions import write
+from roost.store.transactions import database_errors, write
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,10 @@ from roost.model.fields import Checked, OptionalText, Text
 from roost.model.group import GROUP_POLICIES, MAX_SERVER, GroupRules
 from roost.model.kinds import OneOf
 from roost.model.uuids import canonical_uuid
-from roost.store.column_limits import check_rows
-from roost.store.error_mapping import database_errors
+from roost.store.columns import check_rows
 from roost.store.schema import server_group_members, server_groups, servers
 from roost.store.store_clock import PresentTime, stamp_of
-from roost.store.transactions import write
+from roost.store.transactions import database_errors, write
 
 NEW_POLICIES = tuple(policy for policy in GROUP_POLICIES if policy != "legacy")
 """Policies of which a client may create groups."""

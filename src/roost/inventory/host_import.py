@@ -25,8 +25,8 @@ from roost.inventory.other_use import NO_OTHER_USE, OtherUse
 from roost.inventory.reported_space import space_columns, unchanged_space
 from roost.inventory.row_encoder import HostEntry, unlisted_uuid, uuid_of_node
 from roost.model.uuids import canonical_uuid
-from roost.store.bulk import Row
 from roost.store.change_log import NODES, SERVERS, USAGE, Change, usage_key
+from roost.store.statements import Row
 
 
 class HostImport:

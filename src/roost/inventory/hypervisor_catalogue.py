@@ -15,10 +15,10 @@ from roost.inventory.paging import WHOLE_LIST, Page, PagedTable
 from roost.inventory.servers import IS_LEFT
 from roost.inventory.services import AGENT
 from roost.model.uuids import canonical_uuid
-from roost.store.column_limits import LARGEST_BIGINT
-from roost.store.error_mapping import database_errors
+from roost.store.columns import LARGEST_BIGINT
 from roost.store.schema import compute_nodes, servers, services
 from roost.store.store_clock import PresentTime
+from roost.store.transactions import database_errors
 
 
 class HostedServer(NamedTuple):

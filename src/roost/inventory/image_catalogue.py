@@ -22,12 +22,11 @@ from roost.inventory.paging import WHOLE_LIST, Page, PagedTable
 from roost.model.fields import PLAIN_MAPPING, Amount, Checked, Label, OptionalAmount, OptionalText
 from roost.model.image import parse_properties
 from roost.model.kinds import Kind, OneOf, Schema
-from roost.store.bulk import column_in
-from roost.store.column_limits import check_rows
-from roost.store.error_mapping import database_errors
+from roost.store.columns import check_rows
 from roost.store.schema import images
+from roost.store.statements import column_in
 from roost.store.store_clock import PresentTime, stamp_of
-from roost.store.transactions import write
+from roost.store.transactions import database_errors, write
 
 PUBLIC, COMMUNITY = "public", "community"
 ACTIVE = "active"

@@ -36,8 +36,8 @@ from roost.inventory.node_writer import read_node_keys
 from roost.inventory.row_encoder import HostEntry, entries_of
 from roost.inventory.services import save_services
 from roost.model import Service
-from roost.store.bulk import in_chunks
 from roost.store.change_log import record_changes
+from roost.store.statements import in_chunks
 from roost.store.store_clock import PresentTime, read_time
 from roost.store.transactions import writing
 

@@ -30,9 +30,9 @@ from roost.inventory.row_encoder import (
 )
 from roost.inventory.servers import find_servers_on, read_servers, save_servers
 from roost.model.resources import INSTANCE, MIGRATION, move_of
-from roost.store.bulk import Row, delete_rows
 from roost.store.reconcile import Reconciler, RowKey
 from roost.store.schema import consumers
+from roost.store.statements import Row, delete_rows
 
 _CONSUMER_ROWS = Reconciler(consumers, ("uuid",), columns=("kind", "project_id", "details"))
 

@@ -33,8 +33,8 @@ from roost.inventory.row_decoder import (
 from roost.inventory.servers import PLACED_SERVERS
 from roost.inventory.services import read_services
 from roost.model.resources import INSTANCE, Amounts
-from roost.store.bulk import read_rows
 from roost.store.schema import allocations, compute_nodes, consumers, inventories, node_traits, servers
+from roost.store.statements import read_rows
 
 
 class StoredNode(NamedTuple):

@@ -18,7 +18,6 @@ from sqlalchemy import Connection, delete, func, or_, select
 
 from roost.errors import MOST_COMPARED, BadInput, DatabaseConflict
 from roost.model.uuids import canonical_uuid
-from roost.store.bulk import Row, read_rows
 from roost.store.change_log import NODES, USAGE, Change, usage_key
 from roost.store.reconcile import Reconciler, ReconcileResult, RowKey
 from roost.store.schema import (
@@ -29,6 +28,7 @@ from roost.store.schema import (
     inventories,
     node_traits,
 )
+from roost.store.statements import Row, read_rows
 
 _NODE_ROWS = Reconciler(
     compute_nodes, ("host", "hypervisor_hostname"), quiet=("base_numa_topology", "base_pci_stats")

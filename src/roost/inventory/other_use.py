@@ -10,8 +10,8 @@ from roost.hosts import HostRecord
 from roost.hosts.record import is_bare_metal
 from roost.inventory.node_writer import NodeAllocations
 from roost.model.resources import UNLISTED, move_of, use_on
-from roost.store.bulk import Row
 from roost.store.reconcile import KeyedRows
+from roost.store.statements import Row
 
 
 @dataclass(frozen=True)

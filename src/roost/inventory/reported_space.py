@@ -23,7 +23,7 @@ from collections.abc import Collection, Mapping
 from functools import reduce
 
 from roost.hosts.guests import GuestSpace, SpaceTexts, common_part, guest_from_text, space_texts
-from roost.store.bulk import Row
+from roost.store.statements import Row
 
 
 def space_columns(

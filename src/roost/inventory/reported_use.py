@@ -18,9 +18,9 @@ from roost.hosts import HostRecord
 from roost.inventory.node_writer import NodeAllocations
 from roost.inventory.other_use import NO_OTHER_USE, OtherUse, sum_use
 from roost.inventory.row_encoder import node_row
-from roost.store.bulk import Row, read_rows, with_json_as_text
 from roost.store.reconcile import KeyedRows
 from roost.store.schema import consumers
+from roost.store.statements import Row, read_rows, with_json_as_text
 
 _USE_FIELDS = ("free_ram_mb", "free_disk_mb", "vcpus_used")
 

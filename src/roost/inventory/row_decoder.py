@@ -15,7 +15,7 @@ from roost.hosts.numa_cells import host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.model import Flavor
 from roost.model.kinds import FrozenDict
-from roost.store.column_types import LONG_TEXT, JsonText
+from roost.store.columns import LONG_TEXT, JsonText
 from roost.store.schema import compute_nodes
 
 ALLOCATION_RATIOS = ("cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio")

@@ -20,8 +20,8 @@ from roost.inventory.reported_space import space_columns
 from roost.model.json_records import to_json
 from roost.model.resources import INSTANCE, MIGRATION, UNLISTED, Amounts
 from roost.model.uuids import canonical_uuid
-from roost.store.bulk import Row
-from roost.store.column_types import as_json_text
+from roost.store.columns import as_json_text
+from roost.store.statements import Row
 
 JSON_COLUMNS = (
     *("cpu_info", "supported_instances", "stats", "metrics", "numa_topology", "pci_stats"),

@@ -16,12 +16,11 @@ from typing import Any
 from sqlalchemy import Connection, Engine, select, update
 
 from roost.inventory.row_decoder import undecoded, unparsed
-from roost.store.bulk import Row, read_rows
 from roost.store.change_log import SERVERS, Change, record_changes
-from roost.store.error_mapping import database_errors
 from roost.store.reconcile import Reconciler, RowKey
 from roost.store.schema import consumers, servers
-from roost.store.transactions import writing
+from roost.store.statements import Row, read_rows
+from roost.store.transactions import database_errors, writing
 
 LOG = logging.getLogger(__name__)
 

@@ -19,11 +19,10 @@ from roost.inventory.services import AGENT, lock_agents
 from roost.inventory.zones import read_zones_of_hosts
 from roost.model.uuids import canonical_uuid
 from roost.store.change_log import SERVICES, Change, record_changes
-from roost.store.column_limits import LARGEST_BIGINT
-from roost.store.error_mapping import database_errors
+from roost.store.columns import LARGEST_BIGINT
 from roost.store.schema import services
 from roost.store.store_clock import PresentTime
-from roost.store.transactions import write
+from roost.store.transactions import database_errors, write
 
 
 class LivenessAndZones(NamedTuple):

@@ -19,13 +19,12 @@ from roost.errors import MOST_COMPARED, BadInput, DatabaseConflict, UnknownName,
 from roost.inventory.outages import HeartbeatRule, read_heartbeat_rule
 from roost.inventory.row_encoder import derived_uuid
 from roost.model import Service
-from roost.store.bulk import Row, read_rows, with_json_as_text
 from roost.store.change_log import SERVICES, Change, record_changes
-from roost.store.error_mapping import database_errors
 from roost.store.reconcile import Reconciler, RowKey
 from roost.store.schema import services
+from roost.store.statements import Row, read_rows, with_json_as_text
 from roost.store.store_clock import PresentTime, StoreClock, read_time, stamp_of
-from roost.store.transactions import writing
+from roost.store.transactions import database_errors, writing
 
 AGENT = "nova-compute"
 """The binary of the service that every host has."""

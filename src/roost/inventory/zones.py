@@ -9,9 +9,9 @@ from collections.abc import Collection
 from sqlalchemy import Connection, Engine, exists, select
 
 from roost.inventory.services import AGENT
-from roost.store.bulk import read_rows
-from roost.store.error_mapping import database_errors
 from roost.store.schema import aggregate_hosts, aggregate_metadata, services
+from roost.store.statements import read_rows
+from roost.store.transactions import database_errors
 
 ZONE_KEY = "availability_zone"
 """Key of the metadata with which an aggregate names a zone."""

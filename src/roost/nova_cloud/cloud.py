@@ -44,7 +44,7 @@ from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.replica.host_manager import HostManager
 from roost.scheduler.service.cloud import BackgroundTask
 from roost.scheduler.service.manager import SchedulerManager
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions
 
 ABANDONED_CLAIMS_SECONDS = 15.0
 """Between two looks at claims that were not answered."""

@@ -12,8 +12,7 @@ from roost.nova_cloud.placement.keystone_adapter import describe_placement, make
 from roost.nova_cloud.service_record import CELL_DATABASE
 from roost.options.settings import Settings
 from roost.scheduler.cloud_options import API_DATABASE, NOVA, ApiDatabaseOptions, CellDatabaseOptions, CloudOptions
-from roost.store.database_url import redacted_url
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, redacted_url
 
 
 def summarize_connections(settings: Settings, files: Sequence[Path]) -> dict[str, Any]:

@@ -18,8 +18,7 @@ from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
 from roost.scheduler.cloud_options import CloudOptions
 from roost.scheduler.service.decision_keeping import DecisionKeeping
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade
 from roost.store.store_clock import StoreClock
 

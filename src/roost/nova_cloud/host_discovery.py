@@ -22,7 +22,7 @@ from roost.nova_cloud.databases.writing_engine import open_for_writing, writing
 from roost.nova_cloud.databases.written_tables import compute_nodes, host_mappings
 from roost.nova_cloud.write_rights import REFUSED_SECONDS, needs_rights
 from roost.scheduler.cloud_options import API_DATABASE
-from roost.store.error_mapping import map_driver_error
+from roost.store.transactions import map_driver_error
 
 LOG = logging.getLogger(__name__)
 _IS_UNMAPPED = (compute_nodes.c.mapped == 0) & (compute_nodes.c.deleted == 0)

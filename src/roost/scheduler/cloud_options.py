@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options that say which kind of cloud a scheduler serves, and by which nova's databases are found.
 
-`[database] connection`, which fills in the templates of cell mappings, is declared in `store/options.py`; [placement]
+`[database] connection`, which fills in the templates of cell mappings, is declared in `store/engine.py`; [placement]
 is keystoneauth's.
 """
 

@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, select, update
 
-from roost.store.error_mapping import database_errors
 from roost.store.schema import guest_removals, services
 from roost.store.store_clock import StoreClock
-from roost.store.transactions import write, writing
+from roost.store.transactions import database_errors, write, writing
 
 COMPUTE = "nova-compute"
 """Binary of the services that have guests."""

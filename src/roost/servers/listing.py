@@ -16,7 +16,7 @@ from roost.servers.regular_expression import LIKE_ESCAPE
 from roost.servers.states import DELETED
 from roost.servers.status import has_status
 from roost.servers.text_search import TextSearch
-from roost.store.json_columns import json_text
+from roost.store.columns import json_text
 from roost.store.keyset import SortKey
 from roost.store.schema import migrations, servers
 

@@ -18,8 +18,8 @@ from roost.servers.guest_removals import COMPUTE
 from roost.servers.reader import ENDED
 from roost.servers.server import TaskData
 from roost.servers.states import DELETED
-from roost.store.bulk import MOST_KEYS, column_in, in_chunks, read_rows
 from roost.store.schema import guest_removals, migrations, server_faults, servers, services
+from roost.store.statements import MOST_KEYS, column_in, in_chunks, read_rows
 
 COMPARISON_TIME = timedelta(minutes=20)
 """How long after a deletion a host has to be up: its agent has compared guests and records by then."""

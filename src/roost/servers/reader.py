@@ -25,11 +25,11 @@ from roost.servers.listing import (
 )
 from roost.servers.server import Fault, Migration, Server, TaskData
 from roost.servers.states import DELETED
-from roost.store.bulk import column_in, read_rows
-from roost.store.error_mapping import database_errors
-from roost.store.json_columns import json_number
+from roost.store.columns import json_number
 from roost.store.keyset import SortKey, after_marker, in_order
 from roost.store.schema import migrations, server_faults, servers
+from roost.store.statements import column_in, read_rows
+from roost.store.transactions import database_errors
 
 SERVER_COLUMNS = (
     *("uuid", "name", "vm_state", "task_state", "generation", "host", "node", "availability_zone", "project_id"),

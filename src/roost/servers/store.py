@@ -24,10 +24,9 @@ from roost.servers.reader import SELECT_SERVERS, SERVER_COLUMNS, ServerReader, s
 from roost.servers.server import Fault, Migration, Server, TaskData
 from roost.servers.states import BUILDING, DELETED, SCHEDULING
 from roost.store.change_log import SERVERS, Change, record_changes
-from roost.store.error_mapping import database_errors
 from roost.store.schema import migrations, server_faults, server_group_members, servers
 from roost.store.store_clock import StoreClock
-from roost.store.transactions import write, writing
+from roost.store.transactions import database_errors, write, writing
 
 _SETTABLE = frozenset(
     {"host", "node", "availability_zone", "power_state", "request_spec", "flavor", "image_id", "launched_at"}

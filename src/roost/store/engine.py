@@ -3,6 +3,10 @@
 
 Isolation is READ COMMITTED; on SQLite a transaction sees what was committed before its first statement. SQLite has
 one writer at a time, for which others wait (busy timeout), and which readers do not block (WAL).
+
+The URL of the database, in the form of nova's option: parsed, checked, and with the driver that Roost ships.
+
+The options of section [database], by nova's names.
 """
 
 from __future__ import annotations
@@ -10,15 +14,137 @@ from __future__ import annotations
 import select
 import sqlite3
 import time
+from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from pymysql.connections import Connection as PyMySQLConnection
 from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.exc import InvalidatePoolError
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, InvalidatePoolError
 
-from roost.errors import DatabaseUnreachable
-from roost.store.database_url import parse_database_url, redacted_url
-from roost.store.options import DatabaseOptions
+from roost.errors import DatabaseAddressError, DatabaseUnreachable, nearest
+from roost.options.declare import option
+
+SQLALCHEMY_DRIVERS = {
+    "sqlite": "sqlite+pysqlite",
+    "postgresql": "postgresql+psycopg",
+    "postgres": "postgresql+psycopg",
+    "mysql": "mysql+pymysql",
+    "mariadb": "mysql+pymysql",
+}
+"""Kind of database -> driver that is used, even if the URL, such as nova's, names another one."""
+
+MARIADB_PARAMETERS = frozenset(signature(PyMySQLConnection.__init__).parameters) - {
+    "self",
+    "password",
+    "passwd",
+    "user",
+}
+
+OPTION = "[database] connection"
+FORM = "write it as sqlite:////FILE, postgresql://USER:PASSWORD@HOST/NAME or mysql+pymysql://USER:PASSWORD@HOST/NAME"
+
+
+def parse_database_url(text: str | None, option: str = OPTION) -> URL:
+    """Parse the URL; DatabaseAddressError if it is wrong, without the URL in it, which may contain a password.
+
+    `option`: where the URL is from, for messages.
+    """
+    if not text:
+        raise DatabaseAddressError(f"{option} is not set", FORM)
+    try:
+        url = make_url(text.strip())
+    except (ArgumentError, ValueError):
+        raise DatabaseAddressError(f"{option} is no address of a database", FORM) from None
+    kind = url.get_backend_name()
+    if kind not in SQLALCHEMY_DRIVERS:
+        raise DatabaseAddressError(
+            f"{option}: {kind[:40]!r} is no kind of database", nearest(kind, SQLALCHEMY_DRIVERS)
+        )
+    if "@" in f"{url.host}{url.database if kind != 'sqlite' else ''}":
+        raise DatabaseAddressError(f"{option}: there is an @ too many", "in a password, write %40 for @")
+    _check_place(kind, url, option)
+    _check_parameters(kind, url, option)
+    return url.set(drivername=SQLALCHEMY_DRIVERS[kind])
+
+
+def _check_place(kind: str, url: URL, option: str) -> None:
+    if kind != "sqlite":
+        if not url.database:
+            raise DatabaseAddressError(f"{option} names no database", FORM)
+    elif url.host:
+        raise DatabaseAddressError(f"{option} names a host", "a file takes three slashes, with a full path four")
+    elif url.database in (None, "", ":memory:") or str(url.database).startswith("file:"):
+        raise DatabaseAddressError(f"{option} names no file", "Roost keeps SQLite in a file: sqlite:////FILE")
+
+
+def _check_parameters(kind: str, url: URL, option: str) -> None:
+    """DatabaseAddressError for a parameter on which PyMySQL or SQLite would fail later; psycopg checks its own."""
+    known = {"sqlite": (), "postgresql": url.query, "postgres": url.query}.get(kind, MARIADB_PARAMETERS)
+    for name in url.query:
+        if name not in known:
+            raise DatabaseAddressError(f"{option} has no parameter {name[:40]!r}", nearest(name, known))
+
+
+def redacted_url(url: URL) -> str:
+    """The URL for messages: without the password, and without query parameters, which may contain one too."""
+    redacted = url.set(drivername=url.get_backend_name(), password=None, query={})
+    return redacted.render_as_string(hide_password=True)
+
+
+GROUP = "database"
+
+
+@dataclass(frozen=True)
+class DatabaseOptions:
+    """URL of the database, and how connections to it are pooled."""
+
+    connection: str | None = option(
+        None,
+        group=GROUP,
+        reloads=False,
+        secret=True,
+        in_fleet=False,
+        old=("sql_connection", "DATABASE.sql_connection", "sql.connection"),
+        help="address of Roost's own database: sqlite:////FILE, postgresql://... or mysql+pymysql://...",
+    )
+    max_pool_size: int = option(
+        5,
+        min=1,
+        group=GROUP,
+        reloads=False,
+        old=("sql_max_pool_size",),
+        help="connections that stay open in the pool, per process",
+    )
+    max_overflow: int = option(
+        50,
+        min=0,
+        group=GROUP,
+        reloads=False,
+        old=("sql_max_overflow",),
+        help="connections beyond max_pool_size, opened while all of the pool are in use",
+    )
+    pool_timeout: int = option(
+        30, min=0, group=GROUP, reloads=False, help="seconds to wait for a connection when all of them are in use"
+    )
+    connection_recycle_time: int = option(
+        3600,
+        min=-1,
+        group=GROUP,
+        reloads=False,
+        old=("database.idle_timeout", "sql_idle_timeout"),
+        help="seconds after which a connection is replaced by a new one; -1: never",
+    )
+    sqlite_synchronous: bool = option(
+        True, group=GROUP, reloads=False, old=("sqlite_synchronous",), help="SQLite waits for the disk at each commit"
+    )
+
+    def __repr__(self) -> str:
+        """All values except the URL, which may contain a password."""
+        return f"DatabaseOptions({vars(self) | {'connection': '***'}})"
+
 
 BUSY_TIMEOUT_MS = 10_000
 """How long SQLite waits for another writer."""

@@ -24,7 +24,7 @@ from sqlalchemy.exc import DBAPIError
 
 from roost.errors import DatabaseConflict
 from roost.store.engine import has_unread_input
-from roost.store.statement_batch import Statement, StatementResult
+from roost.store.statements import Statement, StatementResult
 
 _INFO_KEY = "roost_pipeline"
 """Key in the `info` of a connection, which lives as long as the connection of the driver."""

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, select
 
-from roost.store.bulk import Row, delete_rows, insert_rows, read_rows, update_rows, with_json_as_text
-from roost.store.column_limits import check_rows
-from roost.store.column_types import JsonText
-from roost.store.row_locks import by_index
+from roost.store.columns import JsonText, check_rows
+from roost.store.statements import Row, delete_rows, insert_rows, read_rows, update_rows, with_json_as_text
+from roost.store.transactions import by_index
 
 RowKey = tuple[Any, ...]
 """The values of a row's key columns, in their order."""

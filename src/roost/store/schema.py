@@ -40,7 +40,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import SchemaItem
 
-from roost.store.column_types import LONG_TEXT, NAME, ROW_NUMBER, UUID, CompressedJson, JsonText, UtcTime
+from roost.store.columns import LONG_TEXT, NAME, ROW_NUMBER, UUID, CompressedJson, JsonText, UtcTime
 
 # Every constraint has the same name on all databases, so that a revision can change it.
 NAMING = {

@@ -19,10 +19,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, inspect, text
 
 from roost.errors import SchemaError
-from roost.store.database_url import redacted_url
-from roost.store.engine import BEGINS_WRITING, MARIADB_TIMEOUTS
-from roost.store.error_mapping import database_errors
+from roost.store.engine import BEGINS_WRITING, MARIADB_TIMEOUTS, redacted_url
 from roost.store.schema import metadata
+from roost.store.transactions import database_errors
 
 REVISIONS = Path(__file__).with_name("revisions")
 VERSION_TABLE = "roost_version"

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, func, literal, select
 
 from roost.clock import Clock
-from roost.store.column_types import MARIADB, UtcTime
+from roost.store.columns import MARIADB, UtcTime
 
 
 def given_or_present(dialect: str, given: str) -> str:

@@ -11,7 +11,7 @@ from sqlalchemy.engine import make_url
 from roost.nova_cloud.databases.cell_reader import CellReader
 from roost.nova_cloud.databases.cells import Cell
 from roost.nova_cloud.databases.read_only_engine import open_read_only, parse_nova_url
-from roost.store.database_url import parse_database_url
+from roost.store.engine import parse_database_url
 
 DUMPS = Path(__file__).parent.parent / "dumps"
 BUSY_HOST = {"mariadb": "host0", "postgresql": "host2"}

@@ -13,7 +13,7 @@ from roost.errors import DatabaseReadOnly, DatabaseRefused
 from roost.nova_cloud.databases.read_only_engine import parse_nova_url
 from roost.nova_cloud.service_record import ServiceRecord
 from roost.nova_cloud.write_rights import REFUSED_SECONDS, RepeatedWrite, needs_rights
-from roost.store.error_mapping import map_driver_error
+from roost.store.transactions import map_driver_error
 
 
 @pytest.fixture

@@ -19,8 +19,7 @@ from roost.cluster.process import ProcessPlan
 from roost.cluster.state_folder import StateFolder
 from roost.errors import BadInput, ProcessFailed
 from roost.inventory.catalogue import read_flavors
-from roost.store.engine import open_engine
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, open_engine
 
 
 class Cluster:

@@ -4,7 +4,7 @@
 import pytest
 
 from roost.errors import BadInput
-from roost.store.column_limits import check_rows, fits
+from roost.store.columns import check_rows, fits
 from roost.store.schema import compute_nodes, node_traits, server_group_slots
 
 GOOD = {

@@ -5,8 +5,7 @@ import pytest
 
 from roost.all_options import read_options
 from roost.errors import DatabaseAddressError, OptionError
-from roost.store.database_url import parse_database_url, redacted_url
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, parse_database_url, redacted_url
 
 SECRET = "s3cr3t-word"
 

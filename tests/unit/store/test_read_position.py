@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.errors import BadInput
-from roost.store.read_position import MOST_GAPS, ReadPosition
+from roost.store.change_log import MOST_GAPS, ReadPosition
 
 
 def after(*numbers):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine, event, insert, select
 
 from roost.errors import BadInput
-from roost.store import bulk
+from roost.store import statements
 from roost.store.reconcile import Reconciler, ReconcileResult, is_same_json
 from roost.store.schema import aggregate_hosts, aggregate_metadata, aggregates, consumers, metadata, servers, services
 
@@ -177,7 +177,7 @@ def test_other_columns_are_written_with_a_new_row_only(connection):
 def test_a_condition_leaves_out_rows(connection):
     rows = {("a", "nova-compute"): service(), ("a", "other"): service() | {"uuid": "v"}}
     SERVICES.apply(connection, {}, rows, place)
-    only = bulk.with_json_as_text(services).c.binary == "other"
+    only = statements.with_json_as_text(services).c.binary == "other"
     assert SERVICES.read(connection, "host", ["a"], where=only, is_locked=True).keys() == {("a", "other")}
 
 
@@ -188,7 +188,7 @@ def test_without_a_time_nothing_is_stamped(connection):
 
 
 def test_many_rows_are_written_in_chunks(monkeypatch):
-    monkeypatch.setattr(bulk, "MOST_ROWS", 10)
+    monkeypatch.setattr(statements, "MOST_ROWS", 10)
     rows = {(f"{number:02d}",): consumer() for number in range(25)}
     with database() as (connection, sent):
         CONSUMERS.apply(connection, {}, rows, place)

@@ -17,9 +17,9 @@ from roost.decisions.queries import describe_listed
 from roost.decisions.store import DecisionStore
 from roost.errors import BadInput
 from roost.inventory.changed_hosts import read_changed_hosts
-from roost.store.error_mapping import database_errors
-from roost.store.read_position import ReadPosition, present_position
+from roost.store.change_log import ReadPosition, present_position
 from roost.store.schema import changes, decisions
+from roost.store.transactions import database_errors
 
 DECISION, HOST = "decision", "host"
 PAGE_SIZE = 500

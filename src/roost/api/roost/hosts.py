@@ -19,7 +19,7 @@ from roost.inventory.services import read_last_heartbeats
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.servers.descriptions import describe_host
 from roost.service.options import HeartbeatOptions
-from roost.store.error_mapping import database_errors
+from roost.store.transactions import database_errors
 
 FREE = {"vcpus_free": VCPU, "memory_mb_free": MEMORY_MB, "disk_gb_free": DISK_GB}
 Record = dict[str, Any]

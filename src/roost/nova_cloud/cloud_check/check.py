@@ -21,7 +21,7 @@ from roost.nova_cloud.databases.read_only_engine import parse_nova_url
 from roost.options.settings import Settings
 from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CellDatabaseOptions, ShadowOptions
 from roost.scheduler.options import SchedulerOptions
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions
 
 THREADS = 8
 """Connections that are tried at the same time: one that does not answer holds up few others."""

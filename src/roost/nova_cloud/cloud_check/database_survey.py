@@ -22,7 +22,7 @@ from roost.nova_cloud.databases.tables import API as API_TABLES
 from roost.nova_cloud.databases.tables import CELL as CELL_TABLES
 from roost.nova_cloud.databases.tables import SHADOW as SHADOW_TABLES
 from roost.scheduler.cloud_options import API_DATABASE
-from roost.store.database_url import redacted_url
+from roost.store.engine import redacted_url
 
 API = "API database"
 CONNECTION = "connection"

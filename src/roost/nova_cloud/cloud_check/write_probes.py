@@ -20,7 +20,7 @@ from roost.nova_cloud.databases.written_tables import compute_nodes, host_mappin
 from roost.nova_cloud.service_record import CELL_DATABASE
 from roost.options.settings import Settings
 from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CloudOptions, ShadowOptions
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions
 
 RECORD, DISCOVERY = "service record", "host discovery"
 

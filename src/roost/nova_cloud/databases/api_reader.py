@@ -36,7 +36,7 @@ from roost.nova_cloud.databases.tables import (
 )
 from roost.nova_cloud.databases.watermark import OVERLAP
 from roost.scheduler.cloud_options import API_DATABASE
-from roost.store.bulk import MOST_KEYS, in_chunks
+from roost.store.statements import MOST_KEYS, in_chunks
 
 RECONCILE_SECONDS = 60.0
 _TABLES = (cell_mappings, host_mappings, aggregates, aggregate_hosts, aggregate_metadata)

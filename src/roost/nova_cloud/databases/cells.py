@@ -16,7 +16,7 @@ from roost.errors import DatabaseAddressError
 from roost.nova_cloud.databases.read_only_engine import parse_nova_url
 from roost.nova_cloud.databases.tables import cell_mappings
 from roost.scheduler.cloud_options import CellDatabaseOptions
-from roost.store.database_url import redacted_url
+from roost.store.engine import redacted_url
 
 CELL0_UUID = "00000000-0000-0000-0000-000000000000"
 """The cell of servers that never found a host."""

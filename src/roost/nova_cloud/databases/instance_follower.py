@@ -21,7 +21,7 @@ from roost.nova_cloud.databases.cell_changes import CellChanges, PlacedInstance
 from roost.nova_cloud.databases.instance_decoder import DELETED_STATE, SELECT_INSTANCES, decode_instance, is_placed
 from roost.nova_cloud.databases.tables import instance_system_metadata, instances
 from roost.nova_cloud.databases.watermark import SINCE, Watermark
-from roost.store.bulk import MOST_KEYS, in_chunks
+from roost.store.statements import MOST_KEYS, in_chunks
 
 _IS_PLACED = and_(
     instances.c.deleted == 0,

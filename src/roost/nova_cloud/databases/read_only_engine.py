@@ -16,9 +16,8 @@ from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.engine import URL, Engine
 
 from roost.errors import DatabaseAddressError
-from roost.store.database_url import parse_database_url
-from roost.store.engine import KEEPALIVE, ping_idle_connections
-from roost.store.error_mapping import database_errors
+from roost.store.engine import KEEPALIVE, parse_database_url, ping_idle_connections
+from roost.store.transactions import database_errors
 
 CONNECT_TIMEOUT_SECONDS = 5
 READ_TIMEOUT_SECONDS = 30

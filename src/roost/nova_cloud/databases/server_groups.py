@@ -15,7 +15,7 @@ from roost.model.fields import MAPPING
 from roost.model.group import MAX_SERVER
 from roost.nova_cloud.databases.json_columns import decode_column
 from roost.nova_cloud.databases.tables import instance_group_member, instance_group_policy, instance_groups
-from roost.store.bulk import MOST_KEYS, in_chunks
+from roost.store.statements import MOST_KEYS, in_chunks
 
 _GROUPS = (
     select(

@@ -16,7 +16,7 @@ from roost.nova_cloud.databases.read_only_engine import (
     make_settings,
     statement_timeout,
 )
-from roost.store.error_mapping import database_errors
+from roost.store.transactions import database_errors
 
 
 def open_for_writing(url: URL) -> Engine:

@@ -33,7 +33,7 @@ from roost.nova_cloud.placement.providers import (
     decode_usages,
 )
 from roost.nova_cloud.placement.room_queries import RoomQuery, plan_queries
-from roost.store.bulk import in_chunks
+from roost.store.statements import in_chunks
 
 SHARING = "MISC_SHARES_VIA_AGGREGATE"
 """Trait of a provider whose resources the other members of its aggregates may use."""

@@ -16,8 +16,8 @@ from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex, Pendi
 from roost.scheduler.replica.heartbeats import Heartbeat, read_heartbeats
 from roost.scheduler.replica.liveness import HeartbeatReader
 from roost.store.change_log import NODES, Change, ChangeReader
-from roost.store.error_mapping import database_errors
 from roost.store.store_clock import FollowedClock, StoreClock
+from roost.store.transactions import database_errors
 
 _MANY_NODES = 500
 """If more nodes than this plus a quarter of the fleet changed, reading everything is less work."""

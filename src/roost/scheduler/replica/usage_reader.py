@@ -16,8 +16,8 @@ from roost.hosts.updates import Usage
 from roost.inventory.node_reader import INSTANCE_CONSUMERS, make_instance
 from roost.inventory.row_decoder import JsonCache, free_disk_gb, undecoded
 from roost.inventory.servers import PLACED_SERVERS
-from roost.store.bulk import KeyedSelect, read_in_one_trip
 from roost.store.schema import allocations, compute_nodes, consumers, inventories, servers
+from roost.store.statements import KeyedSelect, read_in_one_trip
 
 UsageKey = tuple[int, str]
 """Node id and consumer uuid."""

@@ -29,8 +29,7 @@ from roost.scheduler.service.cloud import BackgroundTask
 from roost.scheduler.service.decision_keeping import DecisionKeeping
 from roost.scheduler.service.manager import SchedulerManager
 from roost.store.change_log import prune_all
-from roost.store.database_url import parse_database_url
-from roost.store.options import DatabaseOptions
+from roost.store.engine import DatabaseOptions, parse_database_url
 from roost.store.schema_upgrade import ensure_current
 from roost.store.store_clock import StoreClock
 

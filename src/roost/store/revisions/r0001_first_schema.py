@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from roost.store.column_types import LONG_TEXT, NAME, ROW_NUMBER, UUID, JsonText, UtcTime
+from roost.store.columns import LONG_TEXT, NAME, ROW_NUMBER, UUID, JsonText, UtcTime
 
 revision = "0001"
 down_revision = None

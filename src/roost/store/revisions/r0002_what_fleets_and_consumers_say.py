@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from roost.store.column_types import JsonText
+from roost.store.columns import JsonText
 
 revision = "0002"
 down_revision = "0001"

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from roost.store.column_types import ROW_NUMBER, UUID, JsonText
+from roost.store.columns import ROW_NUMBER, UUID, JsonText
 from roost.store.revisions.r0001_first_schema import TABLE
 from roost.store.revisions.r0002_what_fleets_and_consumers_say import add_column
 

@@ -4,7 +4,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from roost.store.column_types import LONG_TEXT, NAME, UUID, CompressedJson, JsonText, UtcTime
+from roost.store.columns import LONG_TEXT, NAME, UUID, CompressedJson, JsonText, UtcTime
 from roost.store.revisions.r0001_first_schema import TABLE
 from roost.store.revisions.r0002_what_fleets_and_consumers_say import add_column
 

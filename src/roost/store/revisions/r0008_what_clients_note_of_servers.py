@@ -3,7 +3,7 @@
 
 import sqlalchemy as sa
 
-from roost.store.column_types import NAME
+from roost.store.columns import NAME
 from roost.store.revisions.r0002_what_fleets_and_consumers_say import add_column
 
 revision = "0008"

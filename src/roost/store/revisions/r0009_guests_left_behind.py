@@ -4,7 +4,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from roost.store.column_types import NAME, UUID, UtcTime
+from roost.store.columns import NAME, UUID, UtcTime
 from roost.store.revisions.r0001_first_schema import TABLE
 
 revision = "0009"
