@@ -21,9 +21,9 @@ from benchmarks.workload import Workload
 
 from roost import Flavor, RequestSpec
 from roost.all_options import read_options
-from roost.claims.claim import Claim
-from roost.claims.ledger import Ledger
 from roost.hosts.guests import digest_of_asked
+from roost.ledger.claim import Claim
+from roost.ledger.ledger import Ledger
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.claiming import claim_of
 from roost.scheduler.options import SchedulerOptions

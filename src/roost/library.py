@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from roost.all_options import read_options
-from roost.claims.unlocked_read import GroupPlaces
 from roost.errors import BadInput, PluginNotFound, UnknownName
 from roost.fleet.fleet import Fleet
+from roost.ledger.unlocked_read import GroupPlaces
 from roost.model import Decision, RequestSpec, Selection, ServerGroup
 from roost.model.lazy import lazy
 from roost.model.resources import move_of

@@ -9,7 +9,6 @@ from sqlalchemy import select
 from tests.flow.cloud import CONTEXT, UUID, Cloud, hosts_of
 
 from roost import Flavor, NoValidHost, RequestSpec
-from roost.claims.audit import audit
 from roost.hosts.guests import guest_from_text
 from roost.hosts.pci import pools_from_json
 from roost.inventory.agent_reports import delete_node, save_report
@@ -17,6 +16,7 @@ from roost.inventory.exporter import export_fleet
 from roost.inventory.node_reader import read_nodes
 from roost.inventory.outages import HeartbeatRule
 from roost.inventory.services import set_service_flags
+from roost.ledger.audit import audit
 from roost.model.request import Destination
 from roost.store.schema import compute_nodes, guest_allocations
 

@@ -5,10 +5,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from roost.claims.claim import Claim
-from roost.claims.ledger import Ledger
 from roost.hosts.guests import Guest
 from roost.hosts.pci import pools_from_json
+from roost.ledger.claim import Claim
+from roost.ledger.ledger import Ledger
 from roost.store import schema_upgrade
 from roost.store.schema_upgrade import upgrade
 

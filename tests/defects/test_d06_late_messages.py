@@ -7,7 +7,7 @@ import pytest
 from tests.defects.clouds import INSTANCE, MIGRATION, RAM, THREE, TWO, all_held, node_uuids
 from tests.flow.cloud import CONTEXT, UUID, request
 
-from roost.claims.claim import Claim
+from roost.ledger.claim import Claim
 from roost.rpc.context import RequestContext
 
 

@@ -14,13 +14,13 @@ from tests.store.servers import MariaDB
 from tests.store.test_ledger import add_node, claim
 
 from roost import Fleet
-from roost.claims import ledger as ledger_module
-from roost.claims.claim import StrictGroup
-from roost.claims.ledger import Ledger
 from roost.errors import DatabaseConflict
 from roost.hosts import HostRecord
 from roost.inventory.agent_reports import delete_node, save_report
 from roost.inventory.importer import import_fleet
+from roost.ledger import ledger as ledger_module
+from roost.ledger.claim import StrictGroup
+from roost.ledger.ledger import Ledger
 from roost.store.engine import DatabaseOptions, open_engine, parse_database_url
 from roost.store.schema_upgrade import upgrade
 

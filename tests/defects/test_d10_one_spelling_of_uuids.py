@@ -9,11 +9,11 @@ from tests.unit.scheduler.legacy.legacy_cloud import FLAVOR
 from tests.unit.scheduler.legacy.legacy_cloud import Cloud as OlderCloud
 
 from roost import Fleet, Scheduler
-from roost.claims.claim import Claim, StrictGroup
 from roost.errors import AlreadyClaimed, RemoteFailure
 from roost.hosts import Instance
 from roost.inventory.agent_reports import save_report
 from roost.inventory.importer import import_fleet
+from roost.ledger.claim import Claim, StrictGroup
 from roost.model import ServerGroup
 from roost.model.resources import move_of
 from roost.model.uuids import canonical_uuid

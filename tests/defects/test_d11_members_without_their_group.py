@@ -7,8 +7,8 @@ from tests.defects.clouds import INSTANCE, RAM, new_group
 from tests.flow.cloud import UUID, hosts_of, request
 from tests.store.test_ledger import add_node, claim, new_uuid, used
 
-from roost.claims.ledger import Ledger
 from roost.errors import ClaimRejected, NoValidHost
+from roost.ledger.ledger import Ledger
 from roost.model.request import Destination
 from roost.store import schema
 from roost.store.schema_upgrade import upgrade

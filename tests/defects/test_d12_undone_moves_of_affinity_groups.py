@@ -7,9 +7,9 @@ from tests.defects.clouds import INSTANCE, new_group, node_uuids
 from tests.flow.cloud import UUID, hosts_of, request
 from tests.store.test_ledger import add_node, claim, new_uuid
 
-from roost.claims.claim import Claim, StrictGroup
-from roost.claims.ledger import Ledger
 from roost.errors import ClaimRejected, NoValidHost
+from roost.ledger.claim import Claim, StrictGroup
+from roost.ledger.ledger import Ledger
 from roost.store import schema
 from roost.store.schema_upgrade import upgrade
 

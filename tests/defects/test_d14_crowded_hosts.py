@@ -6,8 +6,8 @@ from tests.defects.clouds import node_uuids
 from tests.flow.cloud import UUID
 from tests.store.test_ledger import new_uuid
 
-from roost.claims.claim import Claim, StrictGroup
 from roost.errors import ClaimRejected
+from roost.ledger.claim import Claim, StrictGroup
 
 
 def test_d14_crowded_hosts_stay_closed(make_cloud):

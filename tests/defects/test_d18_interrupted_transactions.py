@@ -14,8 +14,8 @@ from tests.defects.clouds import RAM, TWO, Interrupted, new_group
 from tests.flow.cloud import UUID, Cloud, hosts_of, request
 from tests.store.test_ledger import add_node, claim, used
 
-from roost.claims.ledger import Ledger
 from roost.errors import DatabaseConflict, DatabaseUnreachable, NoValidHost
+from roost.ledger.ledger import Ledger
 from roost.store.schema_upgrade import upgrade
 
 SERVERS = ("postgresql", "mariadb")
@@ -23,10 +23,10 @@ WAIT_SECONDS = 20
 PAUSED_CLAIM = """
 import os, signal, sys
 from sqlalchemy import event
-from roost.claims.claim import Claim
-from roost.claims.ledger import Ledger
+from roost.ledger.claim import Claim
+from roost.ledger.ledger import Ledger
 from roost.model.resources import Use
-from roost.claims import ledger
+from roost.ledger import ledger
 from roost.store.engine import open_engine
 from roost.store.engine import DatabaseOptions
 

@@ -7,7 +7,7 @@ import pytest
 from tests.store.ack_proxy import AckProxy
 from tests.store.test_ledger import add_node, claim, group, used
 
-from roost.claims.ledger import Ledger
+from roost.ledger.ledger import Ledger
 from roost.store.schema_upgrade import upgrade
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql", "mariadb"])

@@ -12,9 +12,9 @@ from tests.flow.cloud import CONTEXT, UUID, request
 from tests.store.test_audit import add_server
 from tests.store.test_ledger import add_node, claim, new_uuid
 
-from roost.claims.audit import audit, heal
-from roost.claims.ledger import Ledger
 from roost.errors import RpcTimeout
+from roost.ledger.audit import audit, heal
+from roost.ledger.ledger import Ledger
 from roost.model.resources import move_of
 from roost.rpc.in_process import InProcessTransport
 from roost.store import schema

@@ -9,9 +9,9 @@ from sqlalchemy import select
 from tests.store.sqlite_template import open_upgraded
 
 from roost.all_options import read_options
-from roost.claims.ledger import Ledger
 from roost.fleet.fleet import Fleet
 from roost.inventory.importer import import_fleet
+from roost.ledger.ledger import Ledger
 from roost.model import Flavor, RequestSpec
 from roost.observe.metrics import Metrics
 from roost.rpc.context import RequestContext

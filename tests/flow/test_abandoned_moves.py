@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 from tests.flow.moving_cloud import LARGE, X86, MovingCloud
 
-from roost.claims.ledger import Ledger
 from roost.compute.drivers.base import GuestSpec
 from roost.conductor.parts import ConductorParts
 from roost.conductor.scheduler_questions import SchedulerQuestions
 from roost.errors import HypervisorError, RpcTimeout
+from roost.ledger.ledger import Ledger
 from roost.servers.server import Fault
 
 

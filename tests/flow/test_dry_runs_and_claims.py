@@ -11,12 +11,12 @@ from tests.flow.cloud import Cloud, state_of
 from tests.parity import random_fleets, random_requests
 
 from roost.all_options import read_options
-from roost.claims.unlocked_read import GroupPlaces, HeldNode
 from roost.errors import BadInput, NoValidHost
 from roost.fleet.fleet import Fleet
 from roost.hosts import HostTable
 from roost.hosts.record import default_node_uuid
 from roost.inventory.importer import import_fleet
+from roost.ledger.unlocked_read import GroupPlaces, HeldNode
 from roost.model import ServerGroup
 from roost.model.group import GROUP_POLICIES
 from roost.scheduler.build import build_pipeline

@@ -6,12 +6,12 @@ import random
 from tests.unit.compute.agents import Agents
 
 from roost.all_options import read_options
-from roost.claims.audit import audit
 from roost.client.rpc_client import RpcClient
 from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
 from roost.conductor.service import ConductorService
 from roost.fleet.fleet import Fleet
 from roost.inventory.importer import import_fleet
+from roost.ledger.audit import audit
 from roost.observe.metrics import Metrics
 from roost.rpc.context import RequestContext
 from roost.rpc.in_process import InProcessTransport

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from roost.claims.claim import Claim
 from roost.hosts import HostRecord, Instance
 from roost.hosts.guests import Guest
 from roost.hosts.pci import pools_from_json
+from roost.ledger.claim import Claim
 from roost.model.resources import Use
 from roost.nova_cloud.own_claims import LONGEST, OwnClaims
 

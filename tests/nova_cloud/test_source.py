@@ -9,7 +9,6 @@ from tests.nova_cloud.own_log import own_messages
 from tests.nova_cloud.small_cloud import HOSTS, SmallCloud, node_uuid
 
 from roost import Flavor, RequestSpec
-from roost.claims.claim import claim_for
 from roost.errors import (
     ClaimRejected,
     DatabaseError,
@@ -20,6 +19,7 @@ from roost.errors import (
 )
 from roost.hosts import Instance
 from roost.hosts.record import Inventory
+from roost.ledger.claim import claim_for
 from roost.model import Aggregate, Service
 
 

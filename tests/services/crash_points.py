@@ -18,7 +18,7 @@ METHODS = {
         "roost.rpc.scheduler_client:SchedulerClient.select_destinations",
         "roost.servers.store:ServerStore.advance",
     ),
-    "scheduler": ("roost.claims.ledger:Ledger.claim", "roost.claims.ledger:Ledger.claim_and_move"),
+    "scheduler": ("roost.ledger.ledger:Ledger.claim", "roost.ledger.ledger:Ledger.claim_and_move"),
     "compute": (
         "roost.compute.drivers.fake:FakeDriver.spawn",
         "roost.compute.drivers.fake:FakeDriver.live_migrate",

@@ -10,7 +10,6 @@ from pathlib import Path
 from tests.services import crash_points
 
 from roost.all_options import read_options
-from roost.claims.audit import audit
 from roost.client.opening import open_client
 from roost.clock import SystemClock
 from roost.cluster.control import DIED, ClusterControl
@@ -18,6 +17,7 @@ from roost.cluster.plan import ClusterShape
 from roost.cluster.state_folder import StateFolder
 from roost.compute.drivers.fake_guests import FakeHypervisors
 from roost.errors import BadInput, ProcessFailed, RpcTimeout, RpcUnreachable, ServerChanged
+from roost.ledger.audit import audit
 from roost.servers.listing import ServerFilters
 from roost.servers.states import ACTIVE, DELETED, ERROR, RUNNING
 from roost.servers.store import ServerStore

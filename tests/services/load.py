@@ -6,8 +6,8 @@ import time
 import uuid
 from typing import NamedTuple
 
-from roost.claims.ledger import Ledger
 from roost.errors import RoostError, RpcError
+from roost.ledger.ledger import Ledger
 from roost.model import Flavor, RequestSpec
 from roost.rpc.context import RequestContext
 from roost.store.engine import DatabaseOptions, open_engine

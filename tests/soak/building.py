@@ -15,8 +15,8 @@ from sqlalchemy import select
 from tests.flow.one_process_cloud import OneProcessCloud
 from tests.soak.clients import Figures, Progress
 
-from roost.claims.audit import audit
 from roost.clock import SystemClock
+from roost.ledger.audit import audit
 from roost.rpc.in_process import InProcessTransport
 from roost.store.schema import inventories
 

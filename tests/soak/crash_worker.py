@@ -13,9 +13,9 @@ from typing import Any
 
 from tests.soak.clients import say
 
-from roost.claims.claim import Claim, StrictGroup
-from roost.claims.ledger import Ledger
 from roost.errors import ClaimRejected, DatabaseConflict, DatabaseUnreachable
+from roost.ledger.claim import Claim, StrictGroup
+from roost.ledger.ledger import Ledger
 from roost.model.resources import Use
 from roost.store.engine import DatabaseOptions, open_engine
 

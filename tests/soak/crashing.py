@@ -16,7 +16,7 @@ from tests.soak.clients import Client, Clients, Figures, Progress, Word, demand,
 from tests.soak.looking import Holding, check_counts, holdings, open_own, wait_until_alone
 from tests.store.servers import Server
 
-from roost.claims.audit import audit
+from roost.ledger.audit import audit
 from roost.store import schema
 from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade

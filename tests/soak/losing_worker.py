@@ -9,9 +9,9 @@ from typing import Any
 
 from tests.soak.clients import demand, say
 
-from roost.claims.claim import Claim
-from roost.claims.ledger import Ledger
 from roost.errors import ClaimRejected
+from roost.ledger.claim import Claim
+from roost.ledger.ledger import Ledger
 from roost.model.resources import Use
 from roost.store.engine import DatabaseOptions, open_engine
 

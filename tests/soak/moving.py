@@ -14,8 +14,8 @@ from tests.soak.looking import HELD, OVER_LIMIT, open_own, rows_of
 from tests.soak.race_worker import ASKED
 from tests.soak.racing import prepare
 
-from roost.claims.claim import Claim
-from roost.claims.ledger import Ledger
+from roost.ledger.claim import Claim
+from roost.ledger.ledger import Ledger
 from roost.model.resources import Use, move_of
 from roost.store.engine import DatabaseOptions, open_engine
 

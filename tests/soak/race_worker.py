@@ -12,7 +12,7 @@ from tests.soak.clients import say
 
 from roost import Flavor, NoValidHost, RequestSpec, ServerGroup
 from roost.all_options import read_options
-from roost.claims.ledger import Ledger
+from roost.ledger.ledger import Ledger
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.claiming import ClaimLoop
 from roost.scheduler.options import SchedulerOptions

@@ -13,10 +13,10 @@ from tests.soak.clients import BrokenPromise, Figures, Progress, demand, named, 
 from tests.soak.ledger_model import Model, migration_of
 from tests.soak.looking import HELD, check_counts, open_own, rows_of
 
-from roost.claims.audit import audit
-from roost.claims.claim import Claim, StrictGroup
-from roost.claims.ledger import Ledger
 from roost.errors import AlreadyClaimed, ClaimRejected, UnknownName
+from roost.ledger.audit import audit
+from roost.ledger.claim import Claim, StrictGroup
+from roost.ledger.ledger import Ledger
 from roost.model.resources import Use
 from roost.scheduler.repeats_and_moves import plan_claims, read_held
 from roost.store import schema

@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import delete, insert, update
 from tests.store.test_ledger import add_node, claim, group, new_uuid, rows_of, used
 
-from roost.claims.audit import audit, heal
-from roost.claims.claim import Claim
-from roost.claims.findings import Finding
-from roost.claims.ledger import Ledger
+from roost.ledger.audit import audit, heal
+from roost.ledger.audits import Finding
+from roost.ledger.claim import Claim
+from roost.ledger.ledger import Ledger
 from roost.model.resources import move_of
 from roost.store import schema
 

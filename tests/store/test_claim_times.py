@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import insert
 from tests.store.test_ledger import add_node, claim, new_uuid, rows_of
 
-from roost.claims.ledger import Ledger
+from roost.ledger.ledger import Ledger
 from roost.model.resources import move_of
 from roost.store import schema
 from roost.store.store_clock import StoreClock

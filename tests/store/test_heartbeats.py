@@ -8,7 +8,6 @@ import pytest
 from sqlalchemy import update
 from tests.store.fleets import bring, one, one_host, wipe
 
-from roost.claims.ledger import Ledger
 from roost.clock import SystemClock
 from roost.compute.drivers.fake import FakeDriver
 from roost.compute.drivers.fake_guests import FakeHypervisors
@@ -17,6 +16,7 @@ from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
 from roost.inventory.exporter import export_fleet
 from roost.inventory.services import read_agents_on, read_hosts_up, save_heartbeats, save_service_heartbeat
+from roost.ledger.ledger import Ledger
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.servers.store import ServerStore

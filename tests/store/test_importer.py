@@ -27,9 +27,6 @@ from tests.store.fleets import (
     write,
 )
 
-from roost.claims.claim import Claim
-from roost.claims.ledger import Ledger
-from roost.claims.move_operations import Holding, StartMove
 from roost.errors import BadInput, DatabaseConflict
 from roost.fleet.fleet import Fleet
 from roost.hosts import HostRecord, HostTable
@@ -37,6 +34,9 @@ from roost.hosts.record import default_node_uuid
 from roost.inventory.import_summary import ImportCounts
 from roost.inventory.importer import OPTIONS_NOTE, import_fleet
 from roost.inventory.row_encoder import unlisted_uuid
+from roost.ledger.claim import Claim
+from roost.ledger.ledger import Ledger
+from roost.ledger.operations import Holding, StartMove
 from roost.model import Aggregate
 from roost.model.resources import Use
 from roost.store import schema

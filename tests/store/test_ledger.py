@@ -9,10 +9,10 @@ import uuid
 import pytest
 from sqlalchemy import func, insert, select
 
-from roost.claims import ledger as ledger_module
-from roost.claims.claim import Claim, StrictGroup
-from roost.claims.ledger import Ledger
 from roost.errors import AlreadyClaimed, ClaimRejected, DatabaseConflict, DatabaseUnreachable
+from roost.ledger import ledger as ledger_module
+from roost.ledger.claim import Claim, StrictGroup
+from roost.ledger.ledger import Ledger
 from roost.model.resources import Use
 from roost.store import schema
 from roost.store.engine import DatabaseOptions, open_engine

@@ -5,12 +5,12 @@ import pytest
 from sqlalchemy import event, text
 from tests.store.test_ledger import add_node, claim, used
 
-from roost.claims import ledger as ledger_module
-from roost.claims import locked_read as reading
-from roost.claims import write_back as writing
-from roost.claims.ledger import Ledger
-from roost.claims.operations import ClaimAll
 from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseUnreachable
+from roost.ledger import ledger as ledger_module
+from roost.ledger import locked_read as reading
+from roost.ledger import write_back as writing
+from roost.ledger.ledger import Ledger
+from roost.ledger.operations import ClaimAll
 from roost.store.schema_upgrade import upgrade
 
 SERVERS = ("postgresql", "mariadb")

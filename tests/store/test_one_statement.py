@@ -13,14 +13,14 @@ from sqlalchemy import func, select, text
 from tests.store.fleets import NOW
 from tests.store.test_ledger import add_node, claim, new_uuid, used
 
-from roost.claims.audit import audit
-from roost.claims.claim import StrictGroup
-from roost.claims.ledger import Ledger
-from roost.claims.one_statement import OneStatementClaim
 from roost.errors import AlreadyClaimed, ClaimRejected, RoostError
 from roost.hosts.guests import Guest, GuestSpace, SpaceTexts, space_texts
 from roost.hosts.numa_cells import host_topology_from_json
 from roost.hosts.pci import pools_from_json
+from roost.ledger.audit import audit
+from roost.ledger.claim import StrictGroup
+from roost.ledger.ledger import Ledger
+from roost.ledger.write_back import OneStatementClaim
 from roost.model.numa import InstanceCell
 from roost.store import schema
 from roost.store.change_log import GUESTS, USAGE, usage_key

@@ -5,8 +5,8 @@ import pytest
 from tests.store.test_audit import book, found
 from tests.store.test_ledger import add_node, claim, new_uuid
 
-from roost.claims.claim import StrictGroup
 from roost.errors import ClaimRejected
+from roost.ledger.claim import StrictGroup
 from roost.model.resources import move_of
 
 __all__ = ["book"]

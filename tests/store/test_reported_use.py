@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from tests.store.fleets import LATER, NOW, UUID, changes_since, count_changes, one, wipe
 
-from roost.claims.claim import Claim
-from roost.claims.ledger import Ledger
 from roost.hosts import HostRecord, Instance
 from roost.inventory.agent_reports import save_report, save_statistics
+from roost.ledger.claim import Claim
+from roost.ledger.ledger import Ledger
 from roost.model.resources import Use, move_of
 from roost.store import schema
 from roost.store.change_log import NODES, Change

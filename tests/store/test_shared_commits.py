@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 import pytest
 from tests.store.test_ledger import add_node, claim, group, rows_of
 
-from roost.claims import group_locks, locked_read
-from roost.claims.audit import audit
-from roost.claims.ledger import Ledger
-from roost.claims.operations import ClaimAll, Release
 from roost.errors import ClaimRejected
 from roost.hosts.guests import Guest
 from roost.hosts.pci import pools_from_json
+from roost.ledger import groups, locked_read
+from roost.ledger.audit import audit
+from roost.ledger.ledger import Ledger
+from roost.ledger.operations import ClaimAll, Release
 from roost.model.resources import move_of
 from roost.scheduler.repeats_and_moves import plan_claims, read_held
 from roost.store import schema
@@ -72,7 +72,7 @@ def test_a_consumer_that_appears_while_another_is_locked(current, book, monkeypa
     def lock_groups(*arguments):
         while happens:
             happens.pop()()
-        return group_locks.lock_groups(*arguments)
+        return groups.lock_groups(*arguments)
 
     monkeypatch.setattr(locked_read, "lock_groups", lock_groups)
     if current.dialect.name == "sqlite":

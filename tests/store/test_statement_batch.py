@@ -9,8 +9,8 @@ from sqlalchemy.exc import IntegrityError
 from tests.store.rows import ODD
 from tests.store.test_ledger import add_node, claim, rows_of
 
-from roost.claims.ledger import Ledger
 from roost.errors import DatabaseConflict, DatabaseError, DatabaseUnreachable
+from roost.ledger.ledger import Ledger
 from roost.store import libpq_pipeline as pipelines
 from roost.store import schema
 from roost.store.statements import Statement, is_key, key_parameter, send_batch

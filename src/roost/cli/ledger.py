@@ -10,15 +10,15 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from roost.claims.audit import audit, heal
-from roost.claims.findings import Finding
-from roost.claims.ledger import Ledger
 from roost.cli.arguments import whole_number
 from roost.cli.db import DbCommand
 from roost.cli.known_uuids import read_known_uuids
 from roost.cli.output import Report
 from roost.clock import SystemClock
 from roost.errors import BadInput
+from roost.ledger.audit import audit, heal
+from roost.ledger.audits import Finding
+from roost.ledger.ledger import Ledger
 from roost.store.schema_upgrade import ensure_current
 from roost.store.store_clock import StoreClock
 from roost.store.transactions import database_errors

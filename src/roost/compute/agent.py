@@ -13,7 +13,6 @@ from functools import partial
 
 import structlog
 
-from roost.claims.ledger import Ledger
 from roost.clock import Clock
 from roost.compute.agent_parts import AgentParts, Task, context_of
 from roost.compute.builds import BuildHandlers
@@ -28,6 +27,7 @@ from roost.compute.reporter import HostReporter
 from roost.compute.server_turns import ServerTurns
 from roost.compute.tracker import ResourceTracker
 from roost.errors import RoostError, ServerChanged
+from roost.ledger.ledger import Ledger
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Method
 from roost.rpc.server_messages import ServerMessages

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import structlog
 
-from roost.claims.ledger import Ledger
 from roost.compute.drivers.base import ComputeDriver
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
 from roost.errors import RoostError
+from roost.ledger.ledger import Ledger
 from roost.rpc.context import RequestContext
 from roost.rpc.server_messages import ServerMessages
 from roost.servers.server import Attempt, Fault, Server, TaskData

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from roost.claims.ledger import Ledger
-from roost.claims.unlocked_read import HeldNode
 from roost.compute.drivers.base import GuestSpec
 from roost.hosts.guests import Guest
+from roost.ledger.ledger import Ledger
+from roost.ledger.unlocked_read import HeldNode
 from roost.model import Flavor, Image, RequestSpec
 from roost.servers.server import Server
 from roost.wire.flavor_image_group import flavor_from_object, image_from_object

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 from sqlalchemy import Engine
 
-from roost.claims.ledger import Ledger
 from roost.clock import Clock
 from roost.compute.agent import ComputeAgent
 from roost.compute.drivers.base import ComputeDriver
@@ -22,6 +21,7 @@ from roost.compute.options import ComputeOptions
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
 from roost.inventory.services import is_agent_up, read_longest_silence, save_heartbeats
+from roost.ledger.ledger import Ledger
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
 from roost.rpc.interface import RpcServer, Transport

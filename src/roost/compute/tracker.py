@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from roost.claims.ledger import Ledger
 from roost.compute.drivers.base import FoundGuest
 from roost.compute.options import ComputeOptions
 from roost.errors import ComputeResourcesUnavailable
 from roost.hosts.guests import Guest, GuestSpace
 from roost.hosts.numa_cells import OvercommitLimits
+from roost.ledger.ledger import Ledger
 from roost.model import Flavor
 from roost.model.resources import Use, move_of
 from roost.servers.server import Server

@@ -12,12 +12,12 @@ from datetime import timedelta
 import structlog
 from sqlalchemy import Engine
 
-from roost.claims.audit import find_abandoned, heal
-from roost.claims.ledger import Ledger
 from roost.clock import Clock
 from roost.conductor.options import ConductorOptions
 from roost.conductor.parts import ConductorParts, context_of, with_attempt
 from roost.errors import RoostError, ServerChanged
+from roost.ledger.audit import find_abandoned, heal
+from roost.ledger.ledger import Ledger
 from roost.observe.metrics import Metrics
 from roost.servers.server import Server
 from roost.servers.states import DELETING, POWERING_OFF, POWERING_ON, SCHEDULING, SPAWNING

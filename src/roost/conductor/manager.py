@@ -16,7 +16,6 @@ from typing import Any, Protocol
 
 from sqlalchemy import Engine
 
-from roost.claims.ledger import Ledger
 from roost.clock import Clock
 from roost.conductor.abandoned_moves import AbandonedMoves
 from roost.conductor.builds import Builds
@@ -39,6 +38,7 @@ from roost.conductor.servers_view import ServersView
 from roost.conductor.shelving import Shelving
 from roost.conductor.snapshots import Snapshots
 from roost.conductor.state_resets import StateResets
+from roost.ledger.ledger import Ledger
 from roost.observe.metrics import Metrics
 from roost.rpc.client_errors import as_client_errors
 from roost.rpc.context import RequestContext

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Protocol
 
 import structlog
 
-from roost.claims.ledger import Ledger
 from roost.conductor.host_records import HostRecords
 from roost.conductor.move_errors import MoveRefused
 from roost.conductor.move_options import MoveOptions
@@ -19,6 +18,7 @@ from roost.conductor.requests_of_moves import NamedHost
 from roost.conductor.scheduler_questions import SchedulerQuestions
 from roost.conductor.work_in_progress import WorkInProgress
 from roost.errors import BadInput, ClaimRejected, DatabaseError, FieldError, RpcError, ServerChanged
+from roost.ledger.ledger import Ledger
 from roost.model import Flavor, Image, RequestSpec
 from roost.model.resources import move_of
 from roost.rpc.context import RequestContext

@@ -6,12 +6,12 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Collection, Sequence
 
-from roost.claims.claim import Claim
-from roost.claims.move_operations import Move
-from roost.claims.unlocked_read import GroupPlaces, HeldNode, MemberHosts
 from roost.errors import ClaimRejected, PlacementConflict, PlacementError, Refusal
 from roost.hosts import HostTable
 from roost.hosts.record import Pair
+from roost.ledger.claim import Claim
+from roost.ledger.operations import Move
+from roost.ledger.unlocked_read import GroupPlaces, HeldNode, MemberHosts
 from roost.model import RequestSpec
 from roost.model.resources import AllocationCandidate, AllocationCandidates
 from roost.nova_cloud.candidates import CandidateReader

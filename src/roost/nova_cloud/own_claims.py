@@ -15,9 +15,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from roost.claims.claim import Claim
 from roost.hosts import HostRecord, Instance
 from roost.hosts.guests import GuestSpace
+from roost.ledger.claim import Claim
 
 SETTLING = timedelta(seconds=1.5)
 """How long a claim is added in any case: the row may have been written for another instance in the same second."""

@@ -16,7 +16,6 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from roost.claims.claim import Claim, claim_for
 from roost.decisions.recorder import SeenState
 from roost.errors import (
     AlreadyClaimed,
@@ -29,6 +28,7 @@ from roost.errors import (
 from roost.hosts import HostTable
 from roost.hosts.guests import GuestSpace, digest_of_asked, guest_of
 from roost.hosts.record import Pair
+from roost.ledger.claim import Claim, claim_for
 from roost.model import Decision, RequestSpec, Selection
 from roost.scheduler.choice import Randomness
 from roost.scheduler.granter import Granter

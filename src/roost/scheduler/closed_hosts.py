@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
-from roost.claims.claim import ANTI_AFFINITY
-from roost.claims.unlocked_read import GroupPlaces
 from roost.errors import NoValidHost, Refusal
 from roost.hosts import HostTable
+from roost.ledger.claim import ANTI_AFFINITY
+from roost.ledger.unlocked_read import GroupPlaces
 from roost.model import Decision, RequestSpec, ServerGroup
 from roost.model.decision import Step, build_unchecked
 

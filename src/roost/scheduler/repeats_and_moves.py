@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from roost.claims.claim import Claim
-from roost.claims.move_operations import Holding, Move, RestartMove, RetargetMove, StartMove
-from roost.claims.unlocked_read import HeldNode
 from roost.hosts import HostTable
 from roost.hosts.guests import answers, are_alike
 from roost.hosts.record import Pair
+from roost.ledger.claim import Claim
+from roost.ledger.operations import Holding, Move, RestartMove, RetargetMove, StartMove
+from roost.ledger.unlocked_read import HeldNode
 from roost.model import Decision, RequestSpec
 from roost.model.decision import build_unchecked
 from roost.model.resources import move_of

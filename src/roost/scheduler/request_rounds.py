@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from roost.claims.claim import AFFINITY
-from roost.claims.unlocked_read import GroupPlaces
 from roost.decisions.recorder import SeenState
 from roost.errors import AlreadyClaimed, ClaimRejected, NoValidHost, Refusal
 from roost.hosts import HostTable
+from roost.ledger.claim import AFFINITY
+from roost.ledger.unlocked_read import GroupPlaces
 from roost.model import RequestSpec
 from roost.model.resources import AllocationCandidates, move_of
 from roost.scheduler.closed_hosts import ClosedHosts, find_closed_sources

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import structlog
 
-from roost.claims.ledger import Ledger
-from roost.claims.unlocked_read import HeldNode
 from roost.errors import ClaimRejected
+from roost.ledger.ledger import Ledger
+from roost.ledger.unlocked_read import HeldNode
 from roost.model.resources import move_of
 from roost.servers.server import Server
 

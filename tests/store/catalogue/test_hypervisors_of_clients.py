@@ -9,14 +9,14 @@ from sqlalchemy import delete, update
 from tests.store.fleets import HOST, NOW, UUID, bring, one, write
 from tests.store.statements import counted_statements
 
-from roost.claims.claim import Claim
-from roost.claims.ledger import Ledger
 from roost.errors import BadInput, UnknownName
 from roost.hosts import HostRecord
 from roost.inventory.agent_reports import save_report
 from roost.inventory.hypervisor_catalogue import HostedServer, get_hypervisor, list_hypervisors, sum_hypervisors
 from roost.inventory.paging import Page
 from roost.inventory.services import set_service_flags
+from roost.ledger.claim import Claim
+from roost.ledger.ledger import Ledger
 from roost.model.resources import Use
 from roost.store import schema
 

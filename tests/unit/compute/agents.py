@@ -9,8 +9,6 @@ import uuid
 from sqlalchemy import select
 from tests.store.sqlite_template import open_upgraded
 
-from roost.claims.claim import claim_for
-from roost.claims.ledger import Ledger
 from roost.compute.agent import ComputeAgent
 from roost.compute.drivers.fake import FakeDriver
 from roost.compute.drivers.fake_guests import FakeHypervisors
@@ -18,6 +16,8 @@ from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
 from roost.inventory.services import is_agent_up, save_heartbeats
+from roost.ledger.claim import claim_for
+from roost.ledger.ledger import Ledger
 from roost.model import Flavor, RequestSpec
 from roost.model.resources import move_of
 from roost.rpc.context import RequestContext

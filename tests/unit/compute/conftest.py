@@ -10,9 +10,9 @@ from tests.store.sqlite_template import open_upgraded
 from tests.unit.compute.agents import Agents
 
 from roost import Flavor, Image, RequestSpec
-from roost.claims.ledger import Ledger
 from roost.compute.options import ComputeOptions
 from roost.compute.tracker import ResourceTracker
+from roost.ledger.ledger import Ledger
 from roost.servers.server import Server
 from roost.servers.store import ServerStore
 from roost.wire.request_spec import request_to_object

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from roost.claims.claim import claim_for
 from roost.errors import HypervisorError
 from roost.hosts.guests import Guest
+from roost.ledger.claim import claim_for
 from roost.model.numa import InstanceCell
 
 

@@ -9,7 +9,6 @@ from tests.store.fleets import changes_since, count_changes, one
 
 from roost import Flavor, RequestSpec
 from roost.all_options import read_options
-from roost.claims.claim import Claim
 from roost.compute.drivers.base import FoundGuest
 from roost.compute.drivers.fake import FakeDriver
 from roost.compute.drivers.fake_guests import FakeHypervisors
@@ -20,6 +19,7 @@ from roost.hosts import HostView
 from roost.hosts.record import default_node_uuid
 from roost.inventory.agent_reports import delete_node
 from roost.inventory.services import save_heartbeats
+from roost.ledger.claim import Claim
 from roost.model.resources import Use
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.options import SchedulerOptions

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 from tests.unit.compute.agents import LARGE, Killed, KillSwitch
 
-from roost.claims.audit import find_abandoned, heal
-from roost.claims.claim import claim_for
 from roost.errors import HypervisorError
+from roost.ledger.audit import find_abandoned, heal
+from roost.ledger.claim import claim_for
 
 
 def build(agents):

@@ -9,7 +9,6 @@ import pytest
 from tests.unit.compute.conftest import SMALL
 
 from roost import Flavor
-from roost.claims.claim import Claim
 from roost.compute.drivers.base import FoundGuest
 from roost.compute.tracker import uses_on
 from roost.errors import ComputeResourcesUnavailable
@@ -19,6 +18,7 @@ from roost.hosts.numa_cells import HostCell, HostTopology
 from roost.hosts.pci import pools_from_json
 from roost.hosts.record import default_node_uuid
 from roost.inventory.agent_reports import save_report
+from roost.ledger.claim import Claim
 from roost.model.numa import InstanceCell
 from roost.model.request import NumaLimits
 from roost.model.resources import Use, move_of

@@ -5,8 +5,8 @@ from sqlalchemy import update
 from structlog.testing import capture_logs
 from tests.unit.compute.agents import SMALL
 
-from roost.claims.claim import claim_for
 from roost.errors import DatabaseError, RpcUnreachable
+from roost.ledger.claim import claim_for
 from roost.model import RequestSpec
 from roost.store.schema import servers
 

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from roost.claims.unlocked_read import GroupPlaces
 from roost.errors import ClaimRejected, DatabaseUnreachable, NoValidHost, Refusal
 from roost.filters.server_group import ServerGroupAntiAffinityFilter
+from roost.ledger.unlocked_read import GroupPlaces
 from roost.model import ServerGroup
 from roost.scheduler import request_rounds
 from roost.scheduler.claiming import ClaimLoop

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 import structlog
 
-from roost.claims.claim import Claim
-from roost.claims.ledger import Ledger
 from roost.errors import RoostError
 from roost.hosts.record import Pair
+from roost.ledger.claim import Claim
+from roost.ledger.ledger import Ledger
 from roost.model.resources import move_of
 from roost.scheduler.claiming import Replica
 from roost.scheduler.repeats_and_moves import plan_claims, read_held

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine
 
-from roost.claims.ledger import Ledger
 from roost.clock import Clock
 from roost.errors import FieldError
 from roost.hosts import HostTable
+from roost.ledger.ledger import Ledger
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Notifier, Transport

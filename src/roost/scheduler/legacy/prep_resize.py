@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
-from roost.claims.ledger import Ledger
+from roost.ledger.ledger import Ledger
 from roost.model import RequestSpec
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Transport

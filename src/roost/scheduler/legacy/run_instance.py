@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import structlog
 from sqlalchemy import Engine
 
-from roost.claims.ledger import Ledger
 from roost.clock import Clock
 from roost.errors import FieldError, NoValidHost
 from roost.inventory.servers import find_known_servers, save_server_scheduled
+from roost.ledger.ledger import Ledger
 from roost.model import RequestSpec
 from roost.rpc.context import RequestContext
 from roost.rpc.interface import Transport

@@ -9,7 +9,6 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from roost.claims.ledger import Ledger
 from roost.clock import Clock
 from roost.decisions.options import DecisionOptions
 from roost.decisions.recorder import DecisionRecorder
@@ -17,6 +16,7 @@ from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseRefused
 from roost.inventory.catalogue import read_group
 from roost.inventory.outages import probe_seconds, save_probe
 from roost.inventory.services import read_hosts_up, save_service_heartbeat
+from roost.ledger.ledger import Ledger
 from roost.model import ServerGroup
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings

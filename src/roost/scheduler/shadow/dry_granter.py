@@ -6,10 +6,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection, Sequence
 
-from roost.claims.claim import Claim
-from roost.claims.move_operations import Move
-from roost.claims.unlocked_read import GroupPlaces, HeldNode, MemberHosts
 from roost.hosts import HostTable
+from roost.ledger.claim import Claim
+from roost.ledger.operations import Move
+from roost.ledger.unlocked_read import GroupPlaces, HeldNode, MemberHosts
 from roost.model import RequestSpec
 from roost.model.resources import AllocationCandidates
 from roost.scheduler.granter import Granter

@@ -9,7 +9,7 @@ from tests.store.sqlite_template import open_upgraded
 from tests.store.writers import Writer, uuid_like, writing
 
 from roost.all_options import option_owners
-from roost.claims.ledger import Ledger
+from roost.ledger.ledger import Ledger
 from roost.observe.metrics import Metrics
 from roost.options.read import read_settings
 from roost.rpc.context import RequestContext

@@ -16,10 +16,3 @@
 | what is written, and under which conditions | `write_back.py`; on PostgreSQL also `one_statement.py` |
 | where are leaks found and fixed | `audit.py` |
 """
-
-from roost.claims.claim import Claim, StrictGroup
-from roost.claims.ledger import Ledger
-from roost.claims.unlocked_read import HeldNode
-from roost.model.resources import Use
-
-__all__ = ["Claim", "HeldNode", "Ledger", "StrictGroup", "Use"]

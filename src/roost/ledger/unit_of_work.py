@@ -12,12 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from roost.claims.group_slots import Group, Slot, leave_group, set_slot, slots_of
-from roost.claims.node_capacity import Node
-from roost.claims.node_guests import NodeGuests
-from roost.claims.undo_log import UndoLog
 from roost.hosts.capacity import ClassCapacity
 from roost.hosts.guests import Guest
+from roost.ledger.groups import Group, Slot, leave_group, set_slot, slots_of
+from roost.ledger.nodes import Node, NodeGuests
+from roost.ledger.undo_log import UndoLog
 from roost.model.resources import INSTANCE, Amounts, Use, use_on
 
 

@@ -2,12 +2,11 @@
 """Slots and hosts of strict groups, by way of claims and releases."""
 
 import pytest
-from tests.unit.claims.units import APART, TOGETHER, claim, node, unit_of_work
+from tests.unit.ledger.units import APART, TOGETHER, claim, node, unit_of_work
 
-from roost.claims.group_slots import record_placed_member
-from roost.claims.move_operations import StartMove, UndoMove
-from roost.claims.operations import ClaimAll, Release
 from roost.errors import ClaimRejected
+from roost.ledger.groups import record_placed_member
+from roost.ledger.operations import ClaimAll, Release, StartMove, UndoMove
 
 
 def test_anti_affinity_gives_a_host_to_one_member():

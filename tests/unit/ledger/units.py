@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small units of work for the tests of operations: nodes n1, n2, ... on hosts h1, h2, ..., and no database."""
 
-from roost.claims.claim import Claim, StrictGroup
-from roost.claims.group_slots import Group
-from roost.claims.node_capacity import Node
-from roost.claims.unit_of_work import UnitOfWork
 from roost.hosts.capacity import ClassCapacity
+from roost.ledger.claim import Claim, StrictGroup
+from roost.ledger.groups import Group
+from roost.ledger.nodes import Node
+from roost.ledger.unit_of_work import UnitOfWork
 from roost.model.resources import Use
 
 APART = StrictGroup("apart", "anti-affinity")

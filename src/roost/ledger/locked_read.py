@@ -15,22 +15,29 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable, Text, func, select, type_coerce
 
-from roost.claims.consumer_audit import find_used_consumers
-from roost.claims.group_locks import (
+from roost.errors import DatabaseConflict
+from roost.hosts.guests import Guest
+from roost.ledger.audits import find_used_consumers
+from roost.ledger.groups import (
     find_placed_members,
     group_search_statements,
     lock_groups,
     read_group_state,
+    record_placed_member,
     select_strict_members,
 )
-from roost.claims.group_slots import record_placed_member
-from roost.claims.node_capacity import Node
-from roost.claims.node_guests import NodeGuests, guests_from_rows, node_guests_from_rows, select_guests, select_spaces
-from roost.claims.node_locks import node_lock_statements, nodes_from_rows
-from roost.claims.operations import Operation, claimed_node_uuids, guest_node_uuids
-from roost.claims.unit_of_work import Consumer, UnitOfWork
-from roost.errors import DatabaseConflict
-from roost.hosts.guests import Guest
+from roost.ledger.nodes import (
+    Node,
+    NodeGuests,
+    guests_from_rows,
+    node_guests_from_rows,
+    node_lock_statements,
+    nodes_from_rows,
+    select_guests,
+    select_spaces,
+)
+from roost.ledger.operations import Operation, claimed_node_uuids, guest_node_uuids
+from roost.ledger.unit_of_work import Consumer, UnitOfWork
 from roost.store.schema import allocations, consumers
 from roost.store.statements import Statement, is_key, key_parameter, send_batch
 

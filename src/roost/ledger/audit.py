@@ -13,20 +13,22 @@ from typing import Any
 import structlog
 from sqlalchemy import Connection, Engine, and_, delete, exists, func, select, update
 
-from roost.claims.claim import ANTI_AFFINITY
-from roost.claims.consumer_audit import (
+from roost.errors import ClaimRejected
+from roost.ledger.audits import (
     FINISHED_STATUSES,
+    WRONG_SPACE,
+    Finding,
     UndoneMove,
     delete_idle_consumer,
     find_ended_migrations,
     find_idle_consumers,
     find_leaks,
+    find_wrong_guests,
     needs_resources,
+    repair_space,
 )
-from roost.claims.findings import Finding
-from roost.claims.guest_audit import WRONG_SPACE, find_wrong_guests, repair_space
-from roost.claims.ledger import Ledger
-from roost.errors import ClaimRejected
+from roost.ledger.claim import ANTI_AFFINITY
+from roost.ledger.ledger import Ledger
 from roost.store.change_log import NODES, Change, record_changes
 from roost.store.schema import (
     allocations,

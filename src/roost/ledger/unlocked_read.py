@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, Text, and_, literal, select, type_coerce
 
-from roost.claims.claim import AFFINITY, ANTI_AFFINITY
 from roost.hosts.guests import Guest, guest_from_text
+from roost.ledger.claim import AFFINITY, ANTI_AFFINITY
 from roost.store.schema import (
     allocations,
     compute_nodes,

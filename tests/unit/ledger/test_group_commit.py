@@ -3,8 +3,8 @@ import threading
 
 import pytest
 
-from roost.claims import group_commit
-from roost.claims.group_commit import GroupCommit
+from roost.ledger import ledger
+from roost.ledger.ledger import GroupCommit
 
 
 def test_a_single_job_is_committed_without_waiting():
@@ -84,7 +84,7 @@ def test_waiting_jobs_share_a_commit():
 
 
 def test_a_batch_has_a_bound(monkeypatch):
-    monkeypatch.setattr(group_commit, "MOST_JOBS_PER_COMMIT", 2)
+    monkeypatch.setattr(ledger, "MOST_JOBS_PER_COMMIT", 2)
     slow = run_with(["a", "b", "c", "d", "e"])
     assert sorted(len(batch) for batch in slow.batches) == [1, 1, 2, 2]
     assert len(slow.results) == 6

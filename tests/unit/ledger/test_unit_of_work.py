@@ -5,11 +5,10 @@ import itertools
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.claims.units import APART, TOGETHER, claim, node, unit_of_work
+from tests.unit.ledger.units import APART, TOGETHER, claim, node, unit_of_work
 
-from roost.claims.move_operations import FinishMove, RetargetMove, StartMove, UndoMove
-from roost.claims.operations import ClaimAll, Release, ReleaseOn
 from roost.errors import AlreadyClaimed, ClaimRejected, UnknownName
+from roost.ledger.operations import ClaimAll, FinishMove, Release, ReleaseOn, RetargetMove, StartMove, UndoMove
 
 STEPS = st.one_of(
     st.builds(

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
-from tests.unit.claims.units import APART, TOGETHER, claim, node, unit_of_work, used
+from tests.unit.ledger.units import APART, TOGETHER, claim, node, unit_of_work, used
 
-from roost.claims.move_operations import (
+from roost.errors import AlreadyClaimed, ClaimRejected, UnknownName
+from roost.ledger.operations import (
+    ClaimAll,
     ClaimAndMove,
     FinishMove,
     Holding,
+    Release,
+    ReleaseOn,
     RestartMove,
     RetargetMove,
     StartMove,
     UndoMove,
 )
-from roost.claims.operations import ClaimAll, Release, ReleaseOn
-from roost.errors import AlreadyClaimed, ClaimRejected, UnknownName
 
 
 def moving(*nodes, groups=(), group=None, target=2, vcpus=2):

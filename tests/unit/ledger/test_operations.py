@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
-from tests.unit.claims.units import claim, class_capacity, node, unit_of_work, used
+from tests.unit.ledger.units import claim, class_capacity, node, unit_of_work, used
 
-from roost.claims.claim import Claim
-from roost.claims.operations import ClaimAll, Release
-from roost.claims.unit_of_work import Consumer, UnitOfWork
 from roost.errors import AlreadyClaimed, BadInput, ClaimRejected, Refusal
 from roost.hosts.guests import Guest
 from roost.hosts.pci import pools_from_json
+from roost.ledger.claim import Claim
+from roost.ledger.operations import ClaimAll, Release
+from roost.ledger.unit_of_work import Consumer, UnitOfWork
 from roost.model.resources import Use
 
 

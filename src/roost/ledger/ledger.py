@@ -4,27 +4,41 @@
 One transaction, which may serve several operations (`group_commit.py`): lock groups and nodes (`locked_read.py`),
 apply operations in memory (`operations.py`, `move_operations.py`), write the differences (`write_back.py`), commit. A
 claim for one new instance is a single statement on PostgreSQL (`one_statement.py`).
+
+Group commit: jobs that wait at the same time share a transaction. A disk does some hundred commits a second.
 """
 
 from __future__ import annotations
 
 import datetime
 import random
+import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, Engine
 
-from roost.claims.claim import Claim
-from roost.claims.group_commit import GroupCommit
-from roost.claims.locked_read import ConsumerExists, load_unit_of_work
-from roost.claims.move_operations import ClaimAndMove, FinishMove, Move, RetargetMove, StartMove, UndoMove
-from roost.claims.one_statement import OneStatementClaim
-from roost.claims.operations import ClaimAll, Operation, Release, ReleaseOn
-from roost.claims.unit_of_work import UnitOfWork
-from roost.claims.unlocked_read import (
+from roost.clock import SystemClock
+from roost.errors import DatabaseConflict, DatabaseError, DatabaseReadOnly, DatabaseUnreachable, RoostError
+from roost.hosts import HostTable
+from roost.ledger.claim import Claim
+from roost.ledger.locked_read import ConsumerExists, load_unit_of_work
+from roost.ledger.operations import (
+    ClaimAll,
+    ClaimAndMove,
+    FinishMove,
+    Move,
+    Operation,
+    Release,
+    ReleaseOn,
+    RetargetMove,
+    StartMove,
+    UndoMove,
+)
+from roost.ledger.unit_of_work import UnitOfWork
+from roost.ledger.unlocked_read import (
     GroupPlaces,
     HeldNode,
     MemberHosts,
@@ -34,14 +48,72 @@ from roost.claims.unlocked_read import (
     read_holdings,
     read_member_hosts,
 )
-from roost.claims.write_back import write_unit_of_work
-from roost.clock import SystemClock
-from roost.errors import DatabaseConflict, DatabaseError, DatabaseReadOnly, DatabaseUnreachable, RoostError
-from roost.hosts import HostTable
+from roost.ledger.write_back import OneStatementClaim, write_unit_of_work
 from roost.model import RequestSpec
 from roost.model.uuids import canonical_uuid
 from roost.store.store_clock import StoreClock
 from roost.store.transactions import database_errors, writing
+
+MOST_JOBS_PER_COMMIT = 64
+
+Job = TypeVar("Job")
+
+
+class _PendingJob(Generic[Job]):
+    """A job, and its result or error once it is done."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.is_done = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def complete(self, outcome: Any) -> None:
+        """Record the outcome: an exception is the job's error, anything else its result."""
+        if isinstance(outcome, BaseException):
+            self.error = outcome
+        else:
+            self.result = outcome
+        self.is_done = True
+
+
+class GroupCommit(Generic[Job]):
+    """Commits the jobs of several threads together: one waiting thread commits for all. Has no thread of its own."""
+
+    def __init__(self, commit_jobs: Callable[[Sequence[Job]], Sequence[Any]]) -> None:
+        """`commit_jobs` returns a result or an exception for each job; an exception it raises goes to all of them."""
+        self._commit_jobs = commit_jobs
+        self._waiting: list[_PendingJob[Job]] = []
+        self._queue_lock, self._commit_lock = threading.Lock(), threading.Lock()
+
+    def submit(self, job: Job) -> Any:
+        """Wait until the job is committed: its result, or its error raised."""
+        pending = _PendingJob(job)
+        with self._queue_lock:
+            self._waiting.append(pending)
+        while not pending.is_done:
+            with self._commit_lock:
+                if not pending.is_done:
+                    self._commit_next_batch()
+        if pending.error is not None:
+            raise pending.error
+        return pending.result
+
+    def _commit_next_batch(self) -> None:
+        with self._queue_lock:
+            batch = self._waiting[:MOST_JOBS_PER_COMMIT]
+            del self._waiting[:MOST_JOBS_PER_COMMIT]
+        try:
+            outcomes: Sequence[Any] = self._commit_jobs([pending.job for pending in batch])
+        except BaseException as error:
+            for pending in batch:
+                pending.complete(error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        for pending, outcome in zip(batch, outcomes, strict=True):
+            pending.complete(outcome)
+
 
 MOST_CONFLICTS = 40
 """Conflicts with other transactions after which an operation fails; with the backoff about 30 s."""
