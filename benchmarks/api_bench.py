@@ -32,12 +32,12 @@ from roost import Fleet
 from roost.clock import SystemClock
 from roost.cluster.plan import ClusterPlan, ClusterShape
 from roost.inventory.importer import import_fleet
+from roost.messages.objects.request import request_to_object
 from roost.servers.server import Server
 from roost.servers.states import ACTIVE, RUNNING
 from roost.servers.store import ServerStore
 from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema import compute_nodes, servers, services
-from roost.wire.request_spec import request_to_object
 
 NO_BROKER = "rabbit://nobody@127.0.0.1:9/"
 """Lists send no messages."""

@@ -21,8 +21,8 @@ from typing import Any
 
 import psycopg
 
-from roost.rpc import open_transport
-from roost.rpc.options import RpcOptions
+from roost.messages.open_transport import open_transport
+from roost.messages.oslo import RpcOptions
 
 ECHO, COMMIT = "echo", "commit"
 """Topics on which the baselines listen."""

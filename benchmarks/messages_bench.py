@@ -32,9 +32,9 @@ from tests.rpc.broker import RabbitMQ
 from tests.services.stack import Stack
 
 from roost.errors import RemoteNoValidHost
-from roost.rpc.context import RequestContext
+from roost.messages.context import RequestContext
+from roost.messages.objects.request import request_to_object
 from roost.store.engine import DatabaseOptions, open_engine
-from roost.wire.request_spec import request_to_object
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEDULER = "scheduler"

@@ -16,6 +16,7 @@ from roost.conductor.options import ConductorOptions
 from roost.decisions.options import DecisionOptions
 from roost.errors import RoostError
 from roost.filters.base import Filter
+from roost.messages.oslo import RpcOptions
 from roost.observe.options import HealthOptions, LogOptions
 from roost.options.files import Key, Sections
 from roost.options.read import read_settings
@@ -23,7 +24,6 @@ from roost.options.settings import Settings
 from roost.plugins.context import PluginContext
 from roost.plugins.nova_conf import PluginOptions, registered_options
 from roost.plugins.registry import FILTERS, WEIGHERS, places_of
-from roost.rpc.options import RpcOptions
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.cloud_options import ApiDatabaseOptions, CellDatabaseOptions, CloudOptions, ShadowOptions
 from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions, ServiceOptions

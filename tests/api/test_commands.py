@@ -10,9 +10,9 @@ from tests.api.cloud import wait_for
 
 from roost.cli import client_command
 from roost.client.rpc_client import RpcClient
-from roost.rpc.context import RequestContext
-from roost.rpc.loopback_client import LoopbackTransport
-from roost.rpc.options import RpcOptions
+from roost.messages.context import RequestContext
+from roost.messages.loopback import LoopbackTransport
+from roost.messages.oslo import RpcOptions
 
 NAME = "commands"
 SERVER = f"{NAME}-web"

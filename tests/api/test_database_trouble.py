@@ -30,10 +30,10 @@ from roost.client.rpc_client import RpcClient
 from roost.decisions.store import DecisionStore
 from roost.identity.sign_in import SignIn
 from roost.identity.tokens import TokenStore
+from roost.messages.context import RequestContext
+from roost.messages.loopback import LoopbackTransport
+from roost.messages.oslo import RpcOptions
 from roost.observe.metrics import Metrics
-from roost.rpc.context import RequestContext
-from roost.rpc.loopback_client import LoopbackTransport
-from roost.rpc.options import RpcOptions
 from roost.servers.store import ServerStore
 from roost.store.engine import DatabaseOptions, open_engine
 

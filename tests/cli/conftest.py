@@ -15,9 +15,9 @@ from tests.flow.cloud import TurnedClock
 from roost.cli import client_command
 from roost.cli.main import main
 from roost.client.rpc_client import RpcClient
-from roost.rpc.context import RequestContext
-from roost.rpc.in_process import InProcessTransport
-from roost.rpc.options import RpcOptions
+from roost.messages.context import RequestContext
+from roost.messages.in_process import InProcessTransport
+from roost.messages.oslo import RpcOptions
 
 FLEET = """\
 hosts:

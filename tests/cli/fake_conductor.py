@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.unit.snapshot.snapshots import snapshot
 
 from roost.errors import BadInput, IllegalStep, RemoteNoValidHost, UnknownName
-from roost.rpc.client_errors import as_client_errors
+from roost.messages.dispatcher import as_client_errors
 
 NO_HOST = "No valid host was found. There are not enough hosts available."
 SUMMARY = "0 of 2 hosts fit: 2 ram (needs 65536 MiB, most free 16384)"

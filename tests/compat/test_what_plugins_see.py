@@ -13,11 +13,11 @@ from roost.errors import PluginNotFound
 from roost.fleet.fleet import Fleet
 from roost.hosts import Instance
 from roost.inventory.exporter import export_fleet
+from roost.messages.context import RequestContext
+from roost.messages.objects.aggregates_instances import instances_to_object
 from roost.model import Image
 from roost.plugins import context as unknown_flavors
 from roost.plugins.registry import find_filters, places_of
-from roost.rpc.context import RequestContext
-from roost.wire.aggregates_instances import instances_to_object
 
 GPU = Flavor(vcpus=1, memory_mb=1024, root_gb=1, id=7, name="gpu.one", flavorid="g1", extra_specs={"acme:gpus": "1"})
 GPU_ENTRY = {

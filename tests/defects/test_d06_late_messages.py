@@ -8,7 +8,7 @@ from tests.defects.clouds import INSTANCE, MIGRATION, RAM, THREE, TWO, all_held,
 from tests.flow.cloud import CONTEXT, UUID, request
 
 from roost.ledger.claim import Claim
-from roost.rpc.context import RequestContext
+from roost.messages.context import RequestContext
 
 
 @pytest.fixture

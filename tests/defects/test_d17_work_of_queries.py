@@ -9,9 +9,9 @@ from tests.flow.cloud import UUID, request
 
 from roost.errors import RemoteFailure, RuleError
 from roost.filters.json_query import MAX_QUERY_VALUES, MOST_STEPS, JsonFilter
+from roost.messages.objects.request import request_to_object
 from roost.model.image_property_values import parse_version_predicate
 from roost.testing import make_hosts, make_spec
-from roost.wire.request_spec import request_to_object
 
 
 def hosts(count):

@@ -7,10 +7,10 @@ from tests.unit.scheduler.legacy.legacy_cloud import FLAVOR
 from tests.unit.scheduler.legacy.legacy_cloud import Cloud as OlderCloud
 
 from roost.errors import FieldError, RemoteFailure
+from roost.messages.objects.request import request_to_object
 from roost.model import ServerGroup
 from roost.store.columns import NAME
 from roost.store.columns import UUID as UUID_COLUMN
-from roost.wire.request_spec import request_to_object
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from tests.store.test_ledger import add_node, claim, new_uuid
 from roost.errors import RpcTimeout
 from roost.ledger.audit import audit, heal
 from roost.ledger.ledger import Ledger
+from roost.messages.in_process import InProcessTransport
 from roost.model.resources import move_of
-from roost.rpc.in_process import InProcessTransport
 from roost.store import schema
 from roost.store.engine import DatabaseOptions, open_engine
 

@@ -19,10 +19,9 @@ from roost.dev.cloud import DevCloud
 from roost.dev.demonstration import Demonstration, Scene
 from roost.dev.state_directory import StateDirectory
 from roost.errors import BadInput, DatabaseFull, MessageError, SchemaError, UnknownName
-from roost.rpc.context import RequestContext
-from roost.rpc.loopback_address import find_dev_cloud
-from roost.rpc.loopback_client import LoopbackTransport
-from roost.rpc.options import RpcOptions
+from roost.messages.context import RequestContext
+from roost.messages.loopback import LoopbackTransport, find_dev_cloud
+from roost.messages.oslo import RpcOptions
 from roost.store import schema_upgrade
 from roost.store.schema_upgrade import check
 

@@ -15,7 +15,7 @@ import pytest
 
 from roost.cli.main import main
 from roost.dev.state_directory import StateDirectory
-from roost.rpc.loopback_address import VARIABLE
+from roost.messages.loopback import VARIABLE
 
 WAIT = threading.Event()
 

@@ -12,12 +12,13 @@ from roost.all_options import read_options
 from roost.fleet.fleet import Fleet
 from roost.inventory.importer import import_fleet
 from roost.ledger.ledger import Ledger
+from roost.messages.context import RequestContext
+from roost.messages.in_process import InProcessTransport
+from roost.messages.objects.to_objects import NovaObjects
+from roost.messages.oslo import RpcOptions
+from roost.messages.scheduler_client import SchedulerClient
 from roost.model import Flavor, RequestSpec
 from roost.observe.metrics import Metrics
-from roost.rpc.context import RequestContext
-from roost.rpc.in_process import InProcessTransport
-from roost.rpc.options import RpcOptions
-from roost.rpc.scheduler_client import SchedulerClient
 from roost.scheduler.drivers.registry import find_driver
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.replica.ironic_host_manager import make_host_manager
@@ -27,7 +28,6 @@ from roost.scheduler.service.notifications import RequestNotifications
 from roost.scheduler.service.own_cloud import OwnCloud
 from roost.scheduler.service.process import SchedulerService
 from roost.store.schema import compute_nodes
-from roost.wire.to_objects import NovaObjects
 
 HOST = {
     "vcpus_total": 16,

@@ -11,11 +11,11 @@ from roost.compute.drivers import make_drivers
 from roost.compute.drivers.fake_guests import FakeHypervisors
 from roost.compute.service import ComputeService
 from roost.conductor.service import ConductorService
+from roost.messages.context import RequestContext
+from roost.messages.in_process import InProcessTransport
+from roost.messages.oslo import RpcOptions
+from roost.messages.server_messages import ServerMessages
 from roost.observe.metrics import Metrics
-from roost.rpc.context import RequestContext
-from roost.rpc.in_process import InProcessTransport
-from roost.rpc.options import RpcOptions
-from roost.rpc.server_messages import ServerMessages
 from roost.scheduler.service.own_cloud import OwnCloud
 from roost.scheduler.service.process import SchedulerService
 from roost.servers.store import ServerStore

@@ -13,8 +13,8 @@ from roost.client.rpc_client import RpcClient
 from roost.errors import HypervisorError
 from roost.fleet.fleet import Fleet
 from roost.inventory.importer import import_fleet
-from roost.rpc.context import RequestContext
-from roost.rpc.options import RpcOptions
+from roost.messages.context import RequestContext
+from roost.messages.oslo import RpcOptions
 from roost.store.schema import allocations, migrations, servers, services
 
 LARGE = {"name": "large", "vcpus": 2, "memory_mb": 4096, "root_gb": 1}

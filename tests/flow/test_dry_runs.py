@@ -5,9 +5,9 @@ import pytest
 from tests.flow.cloud import CONTEXT, UUID, request, state_of
 
 from roost.errors import RemoteFailure, RemoteNoValidHost
+from roost.messages.context import RequestContext
 from roost.model import ServerGroup
 from roost.model.resources import move_of
-from roost.rpc.context import RequestContext
 
 BY_RAM = {"filter_scheduler": {"weight_classes": ["RAMWeigher"]}}
 HOSTS = {"a": {}, "b": {"total_usable_ram_mb": 16384}, "c": {"total_usable_ram_mb": 8192}}

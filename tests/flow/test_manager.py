@@ -8,11 +8,11 @@ import pytest
 from tests.flow.cloud import CONTEXT, UUID, request
 
 from roost.errors import RemoteFailure, RemoteNoValidHost, UnsupportedVersion
+from roost.messages.context import CallerPatience, RequestContext
+from roost.messages.objects.aggregates_instances import aggregate_to_object
+from roost.messages.objects.request import request_to_object
 from roost.model import Aggregate
 from roost.model.resources import move_of
-from roost.rpc.context import CallerPatience, RequestContext
-from roost.wire.aggregates_instances import aggregate_to_object
-from roost.wire.request_spec import request_to_object
 
 WIRE = Path(__file__).parents[1] / "wire"
 BY_RAM = {"filter_scheduler": {"weight_classes": ["RAMWeigher"]}}

@@ -15,10 +15,10 @@ from roost.decisions.store import DecisionStore, RecordedState
 from roost.errors import BadInput, RemoteNoValidHost, UnknownName
 from roost.inspection.past_decision import PastDecision
 from roost.inventory.services import set_service_flags
+from roost.messages.context import RequestContext
+from roost.messages.oslo import RpcOptions
 from roost.model import ServerGroup
 from roost.model.json_records import to_json
-from roost.rpc.context import RequestContext
-from roost.rpc.options import RpcOptions
 from roost.store.schema import decisions
 
 BY_RAM = {"filter_scheduler": {"weight_classes": ["RAMWeigher"]}}

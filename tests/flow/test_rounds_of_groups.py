@@ -6,8 +6,8 @@ import uuid
 import pytest
 from tests.flow.cloud import UUID, hosts_of, request
 
+from roost.messages.context import RequestContext
 from roost.model import ServerGroup
-from roost.rpc.context import RequestContext
 
 RAM = {"filter_scheduler": {"weight_classes": ["RAMWeigher"]}}
 MANY = {f"h{number:03d}": {"total_usable_ram_mb": 30000 + number} for number in range(120)}

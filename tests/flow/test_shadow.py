@@ -9,11 +9,11 @@ from sqlalchemy import func, select
 from tests.flow.cloud import UUID, hosts_of, request, state_of
 
 from roost.errors import NoValidHost, OptionError, RemoteFailure, RemoteNoValidHost, RpcUnreachable
+from roost.messages.context import RequestContext
+from roost.messages.objects.request import request_to_object
 from roost.model import ServerGroup
-from roost.rpc.context import RequestContext
 from roost.scheduler.service.shadow_service import ShadowService
 from roost.store.schema import allocations, consumers, services
-from roost.wire.request_spec import request_to_object
 
 HOSTS = {"h1": {}, "h2": {"total_usable_ram_mb": 65536}, "h3": {"total_usable_ram_mb": 65536}}
 NOTIFIED = {"notifications": {"notification_format": "versioned", "versioned_notifications_topics": "roost_shadow"}}

@@ -16,12 +16,12 @@ from roost.errors import (
     PluginNotFound,
     RemoteFailure,
 )
+from roost.messages.in_process import InProcessTransport
+from roost.messages.objects.request import request_to_object
 from roost.observe.logs import set_up_logging
 from roost.observe.options import LogOptions
-from roost.rpc.in_process import InProcessTransport
 from roost.scheduler.service import own_cloud, process
 from roost.scheduler.service.notifications import RequestNotifications
-from roost.wire.request_spec import request_to_object
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from roost.conductor.service import ConductorService
 from roost.fleet.fleet import Fleet
 from roost.inventory.importer import import_fleet
 from roost.ledger.audit import audit
+from roost.messages.context import RequestContext
+from roost.messages.in_process import InProcessTransport
+from roost.messages.oslo import RpcOptions
 from roost.observe.metrics import Metrics
-from roost.rpc.context import RequestContext
-from roost.rpc.in_process import InProcessTransport
-from roost.rpc.options import RpcOptions
 from roost.scheduler.service.endpoints import METHODS
 from roost.scheduler.service.own_cloud import OwnCloud
 from roost.scheduler.service.process import SchedulerService

@@ -9,6 +9,11 @@ from tests.nova_cloud.small_cloud import SmallCloud, node_uuid
 
 from roost import Flavor, RequestSpec
 from roost.all_options import read_options
+from roost.messages.context import RequestContext
+from roost.messages.in_process import InProcessTransport
+from roost.messages.objects.to_objects import NovaObjects
+from roost.messages.oslo import RpcOptions
+from roost.messages.scheduler_client import SchedulerClient
 from roost.nova_cloud.candidates import CandidateReader
 from roost.nova_cloud.claim_journal import ClaimJournal
 from roost.nova_cloud.claims import PlacementGranter
@@ -19,10 +24,6 @@ from roost.nova_cloud.placement.health import PlacementHealth
 from roost.nova_cloud.placement.provider_reader import ProviderReader
 from roost.nova_cloud.source import NovaSource
 from roost.observe.metrics import Metrics
-from roost.rpc.context import RequestContext
-from roost.rpc.in_process import InProcessTransport
-from roost.rpc.options import RpcOptions
-from roost.rpc.scheduler_client import SchedulerClient
 from roost.scheduler.drivers.registry import find_driver
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions
@@ -30,7 +31,6 @@ from roost.scheduler.replica.host_manager import HostManager
 from roost.scheduler.service.endpoints import make_endpoints
 from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
-from roost.wire.to_objects import NovaObjects
 
 ROOM = {"VCPU": 8, "MEMORY_MB": 8192, "DISK_GB": 100}
 PLAIN, VGPU = {}, {"resources:VGPU": "1"}

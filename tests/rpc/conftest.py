@@ -6,12 +6,12 @@ import threading
 
 import pytest
 
-from roost.rpc import broker_connection
-from roost.rpc.context import RequestContext
-from roost.rpc.in_process import InProcessTransport
-from roost.rpc.open_transport import open_transport
-from roost.rpc.options import RpcOptions
-from roost.rpc.wire_errors import nova_failure
+from roost.messages import broker as broker_connection
+from roost.messages.context import RequestContext
+from roost.messages.dispatcher import nova_failure
+from roost.messages.in_process import InProcessTransport
+from roost.messages.open_transport import open_transport
+from roost.messages.oslo import RpcOptions
 
 NUMBERS = itertools.count(1)
 

@@ -10,7 +10,7 @@ import pytest
 from tests.rpc.raw import envelope, speak
 
 from roost.errors import RpcUnreachable
-from roost.rpc.messages import MAX_BYTES
+from roost.messages.context import MAX_BYTES
 
 DEEP = "[" * 100_000 + "]" * 100_000
 BOMB = zlib.compress(b" " * (MAX_BYTES * 20))
@@ -82,7 +82,7 @@ def test_what_cannot_be_understood_is_dropped_with_one_line(
         served.cast(topic, "note", "4.0", {"value": "after"}, context)
         methods.wait_until_seen("after")
     ours = [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
-    assert [(record.name, record.exc_info) for record in ours] == [("roost.rpc.broker_connection", None)]
+    assert [(record.name, record.exc_info) for record in ours] == [("roost.messages.broker", None)]
     assert f"a message in the queue {topic} was dropped: " in ours[0].getMessage()
     assert len(ours[0].getMessage()) < 300
 
@@ -95,7 +95,7 @@ def test_what_is_no_request_is_refused_where_a_caller_waits(broker, served, topi
         assert json.loads(reply["failure"])["message"]
         assert served.call(topic, "echo", "4.0", {"value": 1}, context, 10) == 1
     ours = [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
-    assert [(record.name, record.exc_info) for record in ours] == [("roost.rpc.dispatcher", None)]
+    assert [(record.name, record.exc_info) for record in ours] == [("roost.messages.dispatcher", None)]
     assert methods.seen == []
 
 

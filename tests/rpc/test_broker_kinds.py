@@ -8,9 +8,8 @@ import pytest
 from tests.rpc.conftest import Methods
 
 from roost.errors import OptionError, RoostError
-from roost.rpc import open_transport
-from roost.rpc.options import RpcOptions
-from roost.rpc.process_numbers import take_process_number
+from roost.messages.open_transport import open_transport
+from roost.messages.oslo import RpcOptions, take_process_number
 
 QUEUES = {
     "durable": "amqp_durable_queues = true",
@@ -82,7 +81,7 @@ def test_a_folder_that_cannot_be_used_is_one_line(connect, tmp_path):
 
 HOLD = """
 import sys
-from roost.rpc.process_numbers import *
+from roost.messages.oslo import *
 print(take_process_number(Path(sys.argv[1]), 'roost'))
 input()
 """

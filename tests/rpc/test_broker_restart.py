@@ -8,10 +8,10 @@ import pytest
 from tests.rpc.conftest import Methods
 
 from roost.errors import RpcTimeout, RpcUnreachable
-from roost.rpc import broker_server as serving
-from roost.rpc import broker_transport as roost_broker
-from roost.rpc import open_transport
-from roost.rpc.options import RpcOptions
+from roost.messages import broker as roost_broker
+from roost.messages import broker_server as serving
+from roost.messages.open_transport import open_transport
+from roost.messages.oslo import RpcOptions
 
 
 def wait_until(is_so, seconds=15.0):

@@ -8,7 +8,7 @@ import pytest
 from tests.rpc.conftest import Methods
 from tests.rpc.raw import speak
 
-from roost.rpc.context import CallerPatience
+from roost.messages.context import CallerPatience
 
 
 @pytest.fixture

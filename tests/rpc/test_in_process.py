@@ -8,8 +8,8 @@ import pytest
 from tests.rpc.conftest import Methods
 
 from roost.errors import RpcTimeout, RpcUnreachable
-from roost.rpc.in_process import InProcessTransport
-from roost.rpc.interface import Notification
+from roost.messages.in_process import InProcessTransport
+from roost.messages.interface import Notification
 
 
 class Impatient:

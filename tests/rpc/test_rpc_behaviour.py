@@ -8,8 +8,7 @@ import pytest
 from tests.rpc.conftest import Methods
 
 from roost.errors import MessageError, RemoteFailure, RemoteNoValidHost, RpcTimeout, UnsupportedVersion
-from roost.rpc.context import RequestContext
-from roost.rpc.messages import MAX_BYTES
+from roost.messages.context import MAX_BYTES, RequestContext
 
 
 @pytest.fixture

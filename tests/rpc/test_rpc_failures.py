@@ -6,7 +6,7 @@ import json
 import pytest
 
 from roost.errors import RemoteFailure, RemoteNoValidHost, UnsupportedVersion
-from roost.rpc.wire_errors import from_wire, is_expected, make_sendable, nova_failure, to_wire
+from roost.messages.dispatcher import from_wire, is_expected, make_sendable, nova_failure, to_wire
 
 
 def raised(error):

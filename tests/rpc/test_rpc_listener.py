@@ -7,7 +7,7 @@ import time
 import pytest
 from tests.rpc.raw import envelope, speak
 
-from roost.rpc.in_process import InProcessTransport
+from roost.messages.in_process import InProcessTransport
 
 ON = "[oslo_messaging_notifications]\ndriver = messagingv2\n"
 START, END = "scheduler.select_destinations.start", "scheduler.select_destinations.end"

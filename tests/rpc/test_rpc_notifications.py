@@ -9,11 +9,10 @@ import pytest
 from tests.rpc.raw import speak
 
 from roost.clock import SystemClock
-from roost.rpc import open_transport
-from roost.rpc.context import RequestContext
-from roost.rpc.notification_queue import NotificationQueue, QueuedNotifier
-from roost.rpc.options import RpcOptions
-from roost.rpc.oslo import make_conf
+from roost.messages.context import RequestContext
+from roost.messages.notification_queue import NotificationQueue, QueuedNotifier
+from roost.messages.open_transport import open_transport
+from roost.messages.oslo import RpcOptions, make_conf
 
 ON = "[oslo_messaging_notifications]\ndriver = messagingv2\n"
 

@@ -9,11 +9,10 @@ import pytest
 
 from roost.cluster.private_servers import free_port
 from roost.errors import OptionError, RpcUnreachable
+from roost.messages.in_process import InProcessTransport
+from roost.messages.open_transport import open_transport, try_connection
+from roost.messages.oslo import RpcOptions
 from roost.options.read import read_settings
-from roost.rpc import open_transport
-from roost.rpc.in_process import InProcessTransport
-from roost.rpc.open_transport import try_connection
-from roost.rpc.options import RpcOptions
 
 
 def run(code):
@@ -28,8 +27,8 @@ def test_nothing_of_oslo_messaging_is_loaded_before_a_broker_is_needed():
 
 def test_a_broker_is_opened_with_threads_and_without_a_word():
     code = """
-from roost.rpc.options import RpcOptions
-from roost.rpc import open_transport
+from roost.messages.oslo import RpcOptions
+from roost.messages.open_transport import open_transport
 open_transport(RpcOptions(transport_url='rabbit://nowhere/')).close()
 from oslo_service import backend
 from oslo_config import cfg

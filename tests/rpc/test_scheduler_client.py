@@ -4,9 +4,8 @@
 import pytest
 
 from roost.errors import OptionError, SelectionObjectsWithOldRPCVersionNotSupported, UnsupportedVersion
-from roost.rpc.call_forms import FORMS, parse_cap
-from roost.rpc.options import RpcOptions
-from roost.rpc.scheduler_client import SchedulerClient
+from roost.messages.oslo import RpcOptions
+from roost.messages.scheduler_client import FORMS, SchedulerClient, parse_cap
 
 
 class Sent:

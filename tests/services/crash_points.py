@@ -14,8 +14,8 @@ from pathlib import Path
 
 METHODS = {
     "conductor": (
-        "roost.rpc.server_messages:ServerMessages.wake",
-        "roost.rpc.scheduler_client:SchedulerClient.select_destinations",
+        "roost.messages.server_messages:ServerMessages.wake",
+        "roost.messages.scheduler_client:SchedulerClient.select_destinations",
         "roost.servers.store:ServerStore.advance",
     ),
     "scheduler": ("roost.ledger.ledger:Ledger.claim", "roost.ledger.ledger:Ledger.claim_and_move"),
@@ -24,7 +24,7 @@ METHODS = {
         "roost.compute.drivers.fake:FakeDriver.live_migrate",
         "roost.compute.drivers.fake:FakeDriver.power_off",
         "roost.compute.drivers.fake:FakeDriver.destroy",
-        "roost.rpc.server_messages:ServerMessages.wake",
+        "roost.messages.server_messages:ServerMessages.wake",
         "roost.servers.store:ServerStore.advance",
     ),
 }

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from roost.errors import RoostError, RpcError
 from roost.ledger.ledger import Ledger
+from roost.messages.context import RequestContext
 from roost.model import Flavor, RequestSpec
-from roost.rpc.context import RequestContext
 from roost.store.engine import DatabaseOptions, open_engine
 
 SPEC = RequestSpec(flavor=Flavor(1, 512, root_gb=1))

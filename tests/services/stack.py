@@ -17,10 +17,10 @@ import yaml
 
 from roost.cli.main import main
 from roost.cluster.private_servers import free_port
-from roost.rpc.open_transport import open_transport
-from roost.rpc.options import RpcOptions
-from roost.rpc.scheduler_client import SchedulerClient
-from roost.wire.to_objects import NovaObjects
+from roost.messages.objects.to_objects import NovaObjects
+from roost.messages.open_transport import open_transport
+from roost.messages.oslo import RpcOptions
+from roost.messages.scheduler_client import SchedulerClient
 
 ROOST = [sys.executable, "-m", "roost"]
 READY_SECONDS = 60

@@ -13,8 +13,8 @@ from tests.services.load import SPEC, Load, check_books
 from tests.services.stack import ROOST
 
 from roost.cli.main import main
-from roost.rpc.context import RequestContext
-from roost.wire.request_spec import request_to_object
+from roost.messages.context import RequestContext
+from roost.messages.objects.request import request_to_object
 
 
 def wait_for(is_so, seconds=20):

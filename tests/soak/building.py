@@ -17,7 +17,7 @@ from tests.soak.clients import Figures, Progress
 
 from roost.clock import SystemClock
 from roost.ledger.audit import audit
-from roost.rpc.in_process import InProcessTransport
+from roost.messages.in_process import InProcessTransport
 from roost.store.schema import inventories
 
 FLAVORS = (

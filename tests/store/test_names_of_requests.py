@@ -13,11 +13,11 @@ from roost.inventory.catalogue import find_group, read_flavors, read_images
 from roost.inventory.importer import import_fleet
 from roost.inventory.services import save_service_heartbeat, set_service_flags
 from roost.inventory.zones import read_zones
+from roost.messages.objects.request import request_to_object
 from roost.model import Flavor, RequestSpec
 from roost.servers.server import Fault, Server, TaskData
 from roost.servers.store import ServerStore
 from roost.store.schema import servers, services
-from roost.wire.request_spec import request_to_object
 
 NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
 UUID = "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01"

@@ -9,8 +9,7 @@ import pytest
 from roost.cluster.state_folder import StateFolder, default_state_folder
 from roost.dev.state_directory import StateDirectory
 from roost.errors import BadInput
-from roost.local_state import take_lock, write_in_one_step
-from roost.rpc.loopback_address import default_state_directory
+from roost.messages.loopback import default_state_directory, take_lock, write_in_one_step
 
 
 @pytest.mark.parametrize("named", ["relative", "", None])

@@ -24,9 +24,9 @@ from roost.clock import Clock
 from roost.errors import BadInput, UnknownName
 from roost.identity.caller import Caller
 from roost.identity.sign_in import SignIn
+from roost.messages.context import RequestContext
 from roost.model.uuids import canonical_uuid, is_uuid
 from roost.options.settings import Settings
-from roost.rpc.context import RequestContext
 from roost.servers.server import Server
 from roost.servers.states import DELETED
 from roost.servers.store import ServerStore

@@ -15,7 +15,7 @@ from roost.clock import Clock
 from roost.identity.projects import ProjectStore
 from roost.identity.roles import ADMIN, MEMBER, SYSTEM
 from roost.identity.users import UserStore
-from roost.local_state import write_in_one_step
+from roost.messages.loopback import write_in_one_step
 
 PASSWORD_BYTES = 16
 

@@ -21,10 +21,10 @@ from roost.clock import Clock
 from roost.identity.sign_in import SignIn
 from roost.identity.tokens import TokenStore
 from roost.inventory.services import save_service_heartbeat
+from roost.messages.interface import RpcServer, Transport
+from roost.messages.oslo import RpcOptions
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
-from roost.rpc.interface import RpcServer, Transport
-from roost.rpc.options import RpcOptions
 from roost.servers.store import ServerStore
 from roost.service.options import HostOptions
 from roost.service.rpc_service import RpcService, Task

@@ -16,6 +16,8 @@ from roost.cli.arguments import add_config_arguments, config_files
 from roost.cli.columns import titled
 from roost.cli.output import Report, ReportCommand
 from roost.errors import BadInput, OptionError, RoostError
+from roost.messages.open_transport import check_transport
+from roost.messages.oslo import RpcOptions
 from roost.observe.logs import check_logging
 from roost.observe.options import LogOptions
 from roost.options.declare import Declared
@@ -27,8 +29,6 @@ from roost.options.settings import DEFAULT_ORIGIN, Settings
 from roost.plugins.context import PluginContext
 from roost.plugins.nova_conf import PluginOptions
 from roost.plugins.registry import places_of
-from roost.rpc.open_transport import check_transport
-from roost.rpc.options import RpcOptions
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.cloud_options import NOVA, OWN, CloudOptions, ShadowOptions
 from roost.scheduler.drivers.registry import find_driver

@@ -26,10 +26,10 @@ from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
 from roost.conductor.options import ConductorOptions
 from roost.conductor.service import BINARY as CONDUCTOR_BINARY
 from roost.conductor.service import ConductorService
+from roost.messages.open_transport import open_transport
+from roost.messages.oslo import RpcOptions
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
-from roost.rpc import open_transport
-from roost.rpc.options import RpcOptions
 from roost.scheduler.cloud_options import NOVA, CloudOptions, ShadowOptions
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.service.cloud import Cloud

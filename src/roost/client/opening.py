@@ -21,12 +21,11 @@ from roost.client.cloud_access import CloudAccess, find_access, read_access
 from roost.client.interface import CommandClient
 from roost.client.rpc_client import RpcClient
 from roost.errors import BadInput, RpcUnreachable
+from roost.messages.context import RequestContext
+from roost.messages.loopback import LoopbackTransport, find_dev_cloud
+from roost.messages.open_transport import open_transport
+from roost.messages.oslo import RpcOptions
 from roost.options.settings import DEFAULT_ORIGIN, Settings
-from roost.rpc.context import RequestContext
-from roost.rpc.loopback_address import find_dev_cloud
-from roost.rpc.loopback_client import LoopbackTransport
-from roost.rpc.open_transport import open_transport
-from roost.rpc.options import RpcOptions
 
 if TYPE_CHECKING:
     from roost.client.api_client import ApiClient

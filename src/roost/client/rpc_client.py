@@ -8,17 +8,17 @@ from typing import Any
 
 from roost.client.interface import Record
 from roost.errors import MessageError, RpcTimeout, RpcUnreachable
-from roost.rpc.client_errors import as_own_errors
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Caller
-from roost.rpc.options import RpcOptions
-from roost.rpc.server_messages import call_conductor, read_from_conductor
+from roost.messages.context import RequestContext
+from roost.messages.dispatcher import as_own_errors
+from roost.messages.interface import CallingTransport
+from roost.messages.oslo import RpcOptions
+from roost.messages.server_messages import call_conductor, read_from_conductor
 
 PAGE_SIZE = 1000
 """Servers in one answer; conductors send no more."""
 ASK_AGAIN = "is a conductor running?"
 START_ONE = "start one: roost service conductor; or a whole cloud: roost dev"
-Call = Callable[[Caller, RpcOptions, RequestContext, str, Mapping[str, Any]], Any]
+Call = Callable[[CallingTransport, RpcOptions, RequestContext, str, Mapping[str, Any]], Any]
 """A function that sends a request to a conductor and returns its answer."""
 
 
@@ -27,7 +27,7 @@ class RpcClient:
 
     def __init__(
         self,
-        transport: Caller,
+        transport: CallingTransport,
         options: RpcOptions,
         context: RequestContext,
         close: Callable[[], None] = lambda: None,

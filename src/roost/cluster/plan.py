@@ -14,9 +14,9 @@ from roost.cluster.private_servers import LOOPBACK, PostgresqlServer, RabbitmqSe
 from roost.cluster.process import ProcessPlan
 from roost.cluster.state_folder import StateFolder
 from roost.errors import BadInput, OptionError
-from roost.local_state import write_in_one_step
-from roost.rpc.open_transport import IN_PROCESS, check_transport
-from roost.rpc.options import RpcOptions
+from roost.messages.loopback import write_in_one_step
+from roost.messages.open_transport import IN_PROCESS, check_transport
+from roost.messages.oslo import RpcOptions
 from roost.store.engine import DatabaseOptions, open_engine, parse_database_url
 
 POSTGRESQL, NAMES, RABBITMQ = "postgresql", "epmd", "rabbitmq"

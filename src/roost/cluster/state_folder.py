@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from roost.cluster.process import ProcessPlan, Started
 from roost.errors import BadInput
-from roost.local_state import claim_folder, take_lock, user_state_folder, with_state_dir, write_in_one_step
+from roost.messages.loopback import claim_folder, take_lock, user_state_folder, with_state_dir, write_in_one_step
 
 FORMAT = 1
 """Version of cluster.json; a folder of another version is refused."""

@@ -28,9 +28,9 @@ from roost.compute.server_turns import ServerTurns
 from roost.compute.tracker import ResourceTracker
 from roost.errors import RoostError, ServerChanged
 from roost.ledger.ledger import Ledger
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method
-from roost.rpc.server_messages import ServerMessages
+from roost.messages.context import RequestContext
+from roost.messages.interface import Method
+from roost.messages.server_messages import ServerMessages
 from roost.servers.server import Server
 from roost.servers.store import ServerStore
 from roost.servers.tasks import next_work

@@ -14,8 +14,8 @@ from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
 from roost.errors import RoostError
 from roost.ledger.ledger import Ledger
-from roost.rpc.context import RequestContext
-from roost.rpc.server_messages import ServerMessages
+from roost.messages.context import RequestContext
+from roost.messages.server_messages import ServerMessages
 from roost.servers.server import Attempt, Fault, Server, TaskData
 from roost.servers.store import ServerStore
 

@@ -10,10 +10,10 @@ from roost.compute.drivers.base import GuestSpec
 from roost.hosts.guests import Guest
 from roost.ledger.ledger import Ledger
 from roost.ledger.unlocked_read import HeldNode
+from roost.messages.objects.flavor_image_group import flavor_from_object, image_from_object
+from roost.messages.objects.request import request_to_object
 from roost.model import Flavor, Image, RequestSpec
 from roost.servers.server import Server
-from roost.wire.flavor_image_group import flavor_from_object, image_from_object
-from roost.wire.request_spec import request_to_object
 
 
 def make_guest(server: Server, spec: RequestSpec, placement: Guest | None) -> GuestSpec:

@@ -12,8 +12,8 @@ from roost.compute.agent_parts import AgentParts, Task, reason_of
 from roost.compute.builds import place_of
 from roost.compute.guest_specs import booked_on, make_guest
 from roost.errors import ComputeResourcesUnavailable, DatabaseError, RpcTimeout, RpcUnreachable
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method
+from roost.messages.context import RequestContext
+from roost.messages.interface import Method
 from roost.servers.ended_moves import end_move
 from roost.servers.server import Fault
 from roost.servers.states import NO_STATE, PAUSED, RUNNING

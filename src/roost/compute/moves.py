@@ -15,12 +15,12 @@ from roost.compute.agent_parts import AgentParts, Task, reason_of
 from roost.compute.builds import claim_and_spawn, claim_locally, drop_guest, place_of
 from roost.compute.guest_specs import booked_on, make_guest, stored_request, with_flavor
 from roost.errors import ClaimRejected, DatabaseError, ServerChanged
+from roost.messages.objects.flavor_image_group import flavor_to_object
 from roost.model import RequestSpec
 from roost.model.resources import move_of
 from roost.servers.ended_moves import end_move
 from roost.servers.server import Fault, Server
 from roost.servers.states import RESIZE_MIGRATED, RUNNING, SHUTDOWN, STOPPED
-from roost.wire.flavor_image_group import flavor_to_object
 
 LOG = structlog.get_logger(__name__)
 

@@ -22,11 +22,11 @@ from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
 from roost.inventory.services import is_agent_up, read_longest_silence, save_heartbeats
 from roost.ledger.ledger import Ledger
+from roost.messages.interface import RpcServer, Transport
+from roost.messages.oslo import RpcOptions
+from roost.messages.server_messages import AGENT_VERSION, ServerMessages
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
-from roost.rpc.interface import RpcServer, Transport
-from roost.rpc.options import RpcOptions
-from roost.rpc.server_messages import AGENT_VERSION, ServerMessages
 from roost.servers.server import Server
 from roost.servers.store import ServerStore
 from roost.service.options import HeartbeatOptions

@@ -19,6 +19,7 @@ from roost.errors import ComputeResourcesUnavailable
 from roost.hosts.guests import Guest, GuestSpace
 from roost.hosts.numa_cells import OvercommitLimits
 from roost.ledger.ledger import Ledger
+from roost.messages.objects.flavor_image_group import flavor_from_object
 from roost.model import Flavor
 from roost.model.resources import Use, move_of
 from roost.servers.server import Server
@@ -33,7 +34,6 @@ from roost.servers.states import (
     UNSHELVING,
 )
 from roost.servers.store import ServerStore
-from roost.wire.flavor_image_group import flavor_from_object
 
 _IO_TASKS = frozenset(
     {RESIZE_MIGRATING, REBUILDING, RESIZE_PREP, UNSHELVING, "image_snapshot", "image_backup", "rescuing"}

@@ -15,8 +15,10 @@ import structlog
 
 from roost.conductor.parts import ConductorParts, attempts_of, context_of, with_attempt
 from roost.errors import RpcError
+from roost.messages.interface import Method
+from roost.messages.objects.flavor_image_group import flavor_from_object
+from roost.messages.objects.request import request_to_object
 from roost.model.resources import move_of
-from roost.rpc.interface import Method
 from roost.servers.server import Fault, Server
 from roost.servers.states import (
     MIGRATING,
@@ -32,8 +34,6 @@ from roost.servers.states import (
     UNSHELVING,
 )
 from roost.servers.tasks import FAIL, FINISH, RESCHEDULE, UNDO
-from roost.wire.flavor_image_group import flavor_from_object
-from roost.wire.request_spec import request_to_object
 
 LOG = structlog.get_logger(__name__)
 Outcome = Callable[[Server, str], None]

@@ -24,13 +24,13 @@ from roost.conductor.request_names import RequestNames
 from roost.conductor.scheduler_questions import without_failed
 from roost.conductor.server_details import Details
 from roost.errors import BrokerUnreachable, DatabaseError, RemoteNoValidHost, RpcError, ServerChanged
+from roost.messages.context import RequestContext
+from roost.messages.interface import Method
+from roost.messages.objects.request import request_to_object
+from roost.messages.objects.selections import SelectedHost, selection_from_object
 from roost.model import RequestSpec
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method
 from roost.servers.server import BUILD, Fault, Server, TaskData
 from roost.servers.states import BUILDING, SCHEDULING
-from roost.wire.request_spec import request_to_object
-from roost.wire.selections import SelectedHost, selection_from_object
 
 LOG = structlog.get_logger(__name__)
 

@@ -14,8 +14,8 @@ from roost.conductor.request_names import RequestNames
 from roost.decisions.queries import DecisionQueries
 from roost.decisions.store import DecisionStore
 from roost.errors import BadInput
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method
+from roost.messages.context import RequestContext
+from roost.messages.interface import Method
 from roost.store.store_clock import StoreClock
 
 

@@ -11,9 +11,9 @@ from sqlalchemy import Connection
 
 from roost.conductor.parts import ConductorParts, Record, context_of
 from roost.errors import BadInput, RpcError, ServerChanged, UnknownName
+from roost.messages.context import RequestContext
+from roost.messages.interface import Method
 from roost.model.resources import move_of
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method
 from roost.servers.reader import ENDED
 from roost.servers.server import Fault, Server
 from roost.servers.states import DELETED, DELETING

@@ -9,11 +9,11 @@ from roost.conductor.move_errors import no_valid_host, refuse_unless_admin, sche
 from roost.conductor.parts import ConductorParts, Record
 from roost.conductor.requests_of_moves import request_for_evacuation
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
+from roost.messages.context import RequestContext
+from roost.messages.interface import Method
+from roost.messages.objects.selections import SelectedHost
 from roost.model import RequestSpec
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method
 from roost.servers.server import EVACUATION, Fault, Server
-from roost.wire.selections import SelectedHost
 
 PRE_MIGRATING = "pre-migrating"
 

@@ -21,8 +21,8 @@ from roost.inventory.node_reader import read_nodes
 from roost.inventory.node_writer import find_node_ids
 from roost.inventory.outages import read_heartbeat_rule
 from roost.inventory.services import read_last_heartbeats, set_service_flags
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method
+from roost.messages.context import RequestContext
+from roost.messages.interface import Method
 from roost.servers.descriptions import describe_flavor, describe_host, describe_image
 from roost.store.store_clock import StoreClock
 from roost.store.transactions import database_errors

@@ -14,11 +14,11 @@ from roost.conductor.move_errors import TOO_MANY_RETRIES, MoveRefused, no_valid_
 from roost.conductor.parts import ConductorParts, HostSearch, Record
 from roost.conductor.requests_of_moves import NamedHost, request_for_live_migration
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost, RpcTimeout, RpcUnreachable
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method
+from roost.messages.context import RequestContext
+from roost.messages.interface import Method
+from roost.messages.objects.selections import SelectedHost
 from roost.servers.server import LIVE_MIGRATION, Attempt, Server
 from roost.servers.states import PAUSED, RUNNING
-from roost.wire.selections import SelectedHost
 
 LOG = structlog.get_logger(__name__)
 QUEUED, PREPARING = "queued", "preparing"

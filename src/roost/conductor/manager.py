@@ -39,18 +39,18 @@ from roost.conductor.shelving import Shelving
 from roost.conductor.snapshots import Snapshots
 from roost.conductor.state_resets import StateResets
 from roost.ledger.ledger import Ledger
+from roost.messages.context import RequestContext
+from roost.messages.dispatcher import as_client_errors
+from roost.messages.interface import Method, Transport
+from roost.messages.objects.to_objects import NovaObjects
+from roost.messages.oslo import RpcOptions
+from roost.messages.scheduler_client import SchedulerClient
+from roost.messages.server_messages import ServerMessages
 from roost.observe.metrics import Metrics
-from roost.rpc.client_errors import as_client_errors
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method, Transport
-from roost.rpc.options import RpcOptions
-from roost.rpc.scheduler_client import SchedulerClient
-from roost.rpc.server_messages import ServerMessages
 from roost.servers.server import Server
 from roost.servers.store import ServerStore
 from roost.servers.tasks import next_work
 from roost.service.measured_methods import measured
-from roost.wire.to_objects import NovaObjects
 
 METHODS = frozenset(
     {

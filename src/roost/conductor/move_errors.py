@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from roost.errors import BadInput, RemoteFailure, RoostError, RpcError
-from roost.rpc.context import RequestContext
+from roost.messages.context import RequestContext
 from roost.servers.server import Fault, Server
 
 NO_VALID_HOST = "No valid host was found."

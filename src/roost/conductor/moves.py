@@ -21,12 +21,12 @@ from roost.conductor.parts import ConductorParts, HostSearch, Record, attempts_o
 from roost.conductor.requests_of_moves import request_for_cold_migration, request_for_resize
 from roost.conductor.server_details import check_details
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
+from roost.messages.context import RequestContext
+from roost.messages.interface import Method
+from roost.messages.objects.flavor_image_group import flavor_from_object, flavor_to_object
+from roost.messages.objects.selections import SelectedHost, selection_from_object
 from roost.model import RequestSpec
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method
 from roost.servers.server import MIGRATION, RESIZE, Server, TaskData
-from roost.wire.flavor_image_group import flavor_from_object, flavor_to_object
-from roost.wire.selections import SelectedHost, selection_from_object
 
 LOG = structlog.get_logger(__name__)
 NOWHERE = {RESIZE: "No valid host found for resize", MIGRATION: "No valid host found for cold migrate"}

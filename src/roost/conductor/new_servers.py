@@ -17,9 +17,9 @@ from roost.conductor.server_details import (
     parse_details,
 )
 from roost.errors import BadInput, FieldError, nearest
+from roost.messages.context import RequestContext
 from roost.model import Flavor, Image, RequestSpec
 from roost.model.request import Destination
-from roost.rpc.context import RequestContext
 
 MOST_SERVERS = 1000
 """Servers of one request."""

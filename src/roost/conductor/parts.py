@@ -19,19 +19,19 @@ from roost.conductor.scheduler_questions import SchedulerQuestions
 from roost.conductor.work_in_progress import WorkInProgress
 from roost.errors import BadInput, ClaimRejected, DatabaseError, FieldError, RpcError, ServerChanged
 from roost.ledger.ledger import Ledger
+from roost.messages.context import RequestContext
+from roost.messages.interface import Method
+from roost.messages.objects.flavor_image_group import flavor_from_object
+from roost.messages.objects.selections import SelectedHost, selection_to_object
+from roost.messages.server_messages import ServerMessages
 from roost.model import Flavor, Image, RequestSpec
 from roost.model.resources import move_of
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method
-from roost.rpc.server_messages import ServerMessages
 from roost.servers.ended_moves import end_move
 from roost.servers.lifecycle import LIFE_CYCLE, cannot_while
 from roost.servers.server import Attempt, Fault, Migration, Server, TaskData
 from roost.servers.states import DELETED, DELETING, RESIZED
 from roost.servers.store import ServerStore
 from roost.servers.tasks import next_work
-from roost.wire.flavor_image_group import flavor_from_object
-from roost.wire.selections import SelectedHost, selection_to_object
 
 LOG = structlog.get_logger(__name__)
 

@@ -14,12 +14,12 @@ from roost.conductor.parts import ConductorParts, HostSearch, Record
 from roost.conductor.requests_of_moves import request_for_rebuild
 from roost.conductor.server_details import check_details
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost
+from roost.messages.context import RequestContext
+from roost.messages.interface import Method
+from roost.messages.objects.flavor_image_group import image_from_object, image_to_object
+from roost.messages.objects.selections import SelectedHost
 from roost.model import RequestSpec
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method
 from roost.servers.server import EVACUATION, REBUILD, Server
-from roost.wire.flavor_image_group import image_from_object, image_to_object
-from roost.wire.selections import SelectedHost
 
 
 class Rebuilds:

@@ -15,9 +15,9 @@ from roost.errors import BadInput, FieldError, UnknownName, nearest
 from roost.inventory.catalogue import find_group, read_flavors, read_images
 from roost.inventory.node_writer import find_host
 from roost.inventory.zones import read_zones
+from roost.messages.context import RequestContext
 from roost.model import Flavor, Image, ServerGroup
 from roost.model.json_records import from_json
-from roost.rpc.context import RequestContext
 from roost.servers.server import Server
 from roost.servers.store import ServerStore
 from roost.store.transactions import database_errors

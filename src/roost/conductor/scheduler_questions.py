@@ -15,12 +15,12 @@ import structlog
 
 from roost.clock import Clock
 from roost.errors import RemoteFailure, RemoteNoValidHost, RpcError, RpcTimeout, RpcUnreachable
+from roost.messages.context import RequestContext
+from roost.messages.objects.selections import SelectedHost
+from roost.messages.scheduler_client import DestinationPlan, SchedulerClient
 from roost.model import RequestSpec
 from roost.model.request import Destination, Retry
-from roost.rpc.context import RequestContext
-from roost.rpc.scheduler_client import DestinationPlan, SchedulerClient
 from roost.servers.server import Attempt
-from roost.wire.selections import SelectedHost
 
 LOG = structlog.get_logger(__name__)
 MOST_TRIES = 6

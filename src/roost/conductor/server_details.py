@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from roost.conductor.parts import ConductorParts, Record
 from roost.errors import FieldError, UnknownName, nearest
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method
+from roost.messages.context import RequestContext
+from roost.messages.interface import Method
 from roost.servers.server import Server, hostname_of
 
 LONGEST_NAME = 255

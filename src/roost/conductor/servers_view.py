@@ -8,8 +8,8 @@ from typing import Any
 
 from roost.conductor.parts import Record
 from roost.errors import FieldError, nearest
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method
+from roost.messages.context import RequestContext
+from roost.messages.interface import Method
 from roost.servers.descriptions import describe_fully, describe_migration, describe_server, shows_fault
 from roost.servers.listing import ServerFilters
 from roost.servers.server import Server

@@ -9,11 +9,11 @@ from roost.conductor.move_errors import no_valid_host, refuse_unless_admin, retr
 from roost.conductor.parts import ConductorParts, HostSearch, Record, attempts_of
 from roost.conductor.requests_of_moves import request_for_unshelving
 from roost.errors import RemoteFailure, RemoteNoValidHost
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method
+from roost.messages.context import RequestContext
+from roost.messages.interface import Method
+from roost.messages.objects.request import request_to_object
+from roost.messages.objects.selections import SelectedHost
 from roost.servers.server import UNSHELVE, Server
-from roost.wire.request_spec import request_to_object
-from roost.wire.selections import SelectedHost
 
 
 class Shelving:

@@ -11,9 +11,9 @@ from sqlalchemy import Engine
 from roost.clock import Clock
 from roost.conductor.parts import Record
 from roost.errors import BadInput
+from roost.messages.context import RequestContext
+from roost.messages.interface import Method
 from roost.options.files import Sections
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method
 from roost.snapshot.taking import take_snapshot
 from roost.store.store_clock import StoreClock
 

@@ -10,8 +10,8 @@ import structlog
 from roost.conductor.move_errors import refuse_unless_admin
 from roost.conductor.parts import ConductorParts, Record
 from roost.errors import FieldError, IllegalStep, RpcError, UnknownName
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method
+from roost.messages.context import RequestContext
+from roost.messages.interface import Method
 from roost.servers.reader import ENDED
 from roost.servers.server import Server
 from roost.servers.states import ACTIVE, DELETED, ERROR

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from roost.messages.objects.request import request_from_object, request_to_short_object
 from roost.model import Decision, RequestSpec
 from roost.model.decision import Candidate, RankedList, ScoredHost, Scores, Selection, Step
-from roost.wire.request_spec import request_from_object, request_to_short_object
 
 Data = dict[str, Any]
 """JSON data."""

@@ -34,13 +34,13 @@ from roost.identity.projects import ProjectStore
 from roost.identity.users import UserStore
 from roost.inventory.group_catalogue import adopt_group
 from roost.inventory.importer import import_fleet
+from roost.messages.context import RequestContext
+from roost.messages.in_process import InProcessTransport
+from roost.messages.loopback import LoopbackServer
+from roost.messages.oslo import RpcOptions
 from roost.model import Decision
 from roost.observe.metric_definitions import API, COMPUTE, CONDUCTOR, SCHEDULER
 from roost.observe.metrics import Metrics
-from roost.rpc.context import RequestContext
-from roost.rpc.in_process import InProcessTransport
-from roost.rpc.loopback_server import LoopbackServer
-from roost.rpc.options import RpcOptions
 from roost.scheduler.service.endpoints import METHODS as SCHEDULER_METHODS
 from roost.scheduler.service.own_cloud import OwnCloud
 from roost.scheduler.service.process import SchedulerService

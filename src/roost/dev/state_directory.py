@@ -26,8 +26,16 @@ from typing import Any, Self
 
 import roost
 from roost.errors import BadInput
-from roost.local_state import OTHER_FOLDER, claim_folder, take_lock, with_state_dir, write_in_one_step
-from roost.rpc.loopback_address import LONGEST_PATH_BYTES, SOCKET_NAME, default_state_directory
+from roost.messages.loopback import (
+    LONGEST_PATH_BYTES,
+    OTHER_FOLDER,
+    SOCKET_NAME,
+    claim_folder,
+    default_state_directory,
+    take_lock,
+    with_state_dir,
+    write_in_one_step,
+)
 
 LOCK_NAME = "roost-dev.lock"
 FORMAT = 1

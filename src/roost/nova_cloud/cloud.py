@@ -12,6 +12,8 @@ from sqlalchemy.engine import URL
 
 from roost.clock import Clock
 from roost.decisions.recorder import DecisionRecorder
+from roost.messages.interface import Notifier, Transport
+from roost.messages.oslo import RpcOptions
 from roost.model import ServerGroup
 from roost.nova_cloud.abandoned_claims import AbandonedClaims
 from roost.nova_cloud.candidates import CandidateReader
@@ -36,8 +38,6 @@ from roost.nova_cloud.source import NovaSource
 from roost.nova_cloud.write_rights import RepeatedWrite
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
-from roost.rpc.interface import Notifier, Transport
-from roost.rpc.options import RpcOptions
 from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CellDatabaseOptions, CloudOptions
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions

@@ -19,11 +19,17 @@ from roost.errors import (
 )
 from roost.hosts import HostTable
 from roost.hosts.record import default_node_uuid
+from roost.messages.dispatcher import UNAVAILABLE, is_expected, nova_failure
+from roost.messages.objects.selections import (
+    ObjectVersions,
+    SelectedHost,
+    mappings_of,
+    selection_to_dict,
+    selection_to_object,
+)
 from roost.model import Decision, RequestSpec
 from roost.model.decision import Candidate
-from roost.rpc.wire_errors import UNAVAILABLE, is_expected, nova_failure
 from roost.scheduler.claiming import Placement
-from roost.wire.selections import ObjectVersions, SelectedHost, mappings_of, selection_to_dict, selection_to_object
 
 WhyNowhere = Callable[[NoValidHost], str]
 NO_VALID_HOST = "No valid host was found."

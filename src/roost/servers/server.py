@@ -10,9 +10,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Self
 
+from roost.messages.objects.request import (
+    flavor_and_image_from_object,
+    hints_and_zone_from_object,
+    request_from_object,
+)
+from roost.messages.objects.selections import SelectedHost, selection_from_object
 from roost.model import Flavor, Image, RequestSpec
-from roost.wire.request_spec import flavor_and_image_from_object, hints_and_zone_from_object, request_from_object
-from roost.wire.selections import SelectedHost, selection_from_object
 
 BUILD, RESIZE, MIGRATION, LIVE_MIGRATION, EVACUATION = "build", "resize", "migration", "live-migration", "evacuation"
 REBUILD, UNSHELVE = "rebuild", "unshelve"

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from roost.clock import Clock
+from roost.messages.context import RequestContext
+from roost.messages.dispatcher import is_expected
+from roost.messages.interface import Method
 from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method
-from roost.rpc.wire_errors import is_expected
 
 
 def measure_all(methods: Mapping[str, Method], clock: Clock, metrics: Metrics) -> dict[str, Method]:

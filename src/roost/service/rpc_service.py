@@ -13,12 +13,12 @@ import structlog
 from sqlalchemy import Engine
 
 from roost.clock import Clock
+from roost.messages.interface import Method, RpcServer, Transport
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import LogOptions
 from roost.options.declare import declared
 from roost.options.settings import OptionDifference, Settings, compare
-from roost.rpc.interface import Method, RpcServer, Transport
 from roost.service.measured_methods import measure_all
 from roost.service.options import HeartbeatOptions, StopOptions
 from roost.service.periodic import Periodic

@@ -17,7 +17,7 @@ from typing import Any
 
 from roost.errors import FleetError, SnapshotError
 from roost.fleet.json_parser import NotJson, parse_json
-from roost.rpc.messages import is_deeper_than
+from roost.messages.context import is_deeper_than
 
 MAX_FILE_BYTES = 1 << 28
 MAX_DOCUMENT_BYTES = 1 << 30

@@ -10,6 +10,7 @@ from tests.nova_cloud.small_cloud import SmallCloud, node_uuid
 
 from roost import Flavor, NoValidHost, RequestSpec
 from roost.all_options import read_options
+from roost.messages.objects.selections import LATEST
 from roost.model.numa import derive_topology
 from roost.model.request import Destination
 from roost.nova_cloud.candidates import CandidateReader
@@ -23,7 +24,6 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.replica.host_manager import HostManager
 from roost.scheduler.replies import as_objects
-from roost.wire.selections import LATEST
 
 ROOM = {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 8192}, "DISK_GB": {"total": 100}}
 GPU = {"VGPU": {"total": 1}}

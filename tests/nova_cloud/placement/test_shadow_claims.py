@@ -12,6 +12,8 @@ from tests.nova_cloud.small_cloud import HOSTS, SmallCloud, node_uuid
 
 from roost.all_options import read_options
 from roost.errors import BadInput
+from roost.messages.context import RequestContext
+from roost.messages.interface import Notification
 from roost.model import Flavor, RequestSpec, ServerGroup
 from roost.nova_cloud.candidates import CandidateReader
 from roost.nova_cloud.claims import PlacementGranter
@@ -20,8 +22,6 @@ from roost.nova_cloud.placement.allocations import AllocationWriter
 from roost.nova_cloud.placement.provider_reader import ProviderReader
 from roost.nova_cloud.source import NovaSource
 from roost.observe.metrics import Metrics
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Notification
 from roost.scheduler.drivers.registry import find_driver
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions

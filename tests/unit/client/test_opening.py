@@ -9,9 +9,8 @@ from roost.cli.main import main
 from roost.client.interface import METHODS
 from roost.client.opening import open_client
 from roost.errors import RpcUnreachable
-from roost.rpc.in_process import InProcessTransport
-from roost.rpc.loopback_address import SOCKET_NAME
-from roost.rpc.loopback_server import LoopbackServer
+from roost.messages.in_process import InProcessTransport
+from roost.messages.loopback import SOCKET_NAME, LoopbackServer
 
 
 @pytest.fixture(autouse=True)

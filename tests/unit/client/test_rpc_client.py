@@ -9,9 +9,9 @@ from tests.cli.fake_conductor import FakeConductor
 from roost.client.interface import METHODS, CloudClient
 from roost.client.rpc_client import RpcClient
 from roost.errors import IllegalStep, MessageError, RemoteFailure, RpcTimeout, RpcUnreachable, UnknownName
-from roost.rpc.context import RequestContext
-from roost.rpc.in_process import InProcessTransport
-from roost.rpc.options import RpcOptions
+from roost.messages.context import RequestContext
+from roost.messages.in_process import InProcessTransport
+from roost.messages.oslo import RpcOptions
 
 CONTEXT = RequestContext.new("req-1", "admin", "admin", is_admin=True)
 

@@ -18,19 +18,19 @@ from roost.compute.tracker import ResourceTracker
 from roost.inventory.services import is_agent_up, save_heartbeats
 from roost.ledger.claim import claim_for
 from roost.ledger.ledger import Ledger
+from roost.messages.context import RequestContext
+from roost.messages.in_process import InProcessTransport
+from roost.messages.objects.request import request_to_object
+from roost.messages.objects.selections import SelectedHost, selection_to_object
+from roost.messages.oslo import RpcOptions
+from roost.messages.server_messages import AGENT_VERSION, ServerMessages
 from roost.model import Flavor, RequestSpec
 from roost.model.resources import move_of
-from roost.rpc.context import RequestContext
-from roost.rpc.in_process import InProcessTransport
-from roost.rpc.options import RpcOptions
-from roost.rpc.server_messages import AGENT_VERSION, ServerMessages
 from roost.servers.server import BUILD, Migration, Server, TaskData
 from roost.servers.store import ServerStore
 from roost.servers.tasks import next_work
 from roost.service.rpc_service import RpcEndpoint
 from roost.store.schema import compute_nodes
-from roost.wire.request_spec import request_to_object
-from roost.wire.selections import SelectedHost, selection_to_object
 
 CONTEXT = RequestContext.new("req-1", "ann", "blue")
 SMALL, LARGE = Flavor(1, 1024, root_gb=1, name="small"), Flavor(2, 4096, root_gb=1, name="large")

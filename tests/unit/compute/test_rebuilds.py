@@ -5,8 +5,8 @@ import pytest
 from tests.unit.compute.agents import SMALL
 
 from roost.errors import HypervisorError
+from roost.messages.objects.flavor_image_group import image_to_object
 from roost.model import Image
-from roost.wire.flavor_image_group import image_to_object
 
 
 def fail(*args, **kwargs):

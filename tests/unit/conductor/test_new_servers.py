@@ -7,7 +7,7 @@ import pytest
 from tests.flow.whole_cloud import ADMIN, USER
 
 from roost.errors import BadInput, UnknownName
-from roost.rpc.context import RequestContext
+from roost.messages.context import RequestContext
 
 NAMING = RequestContext.new("req-3", "bob", "green", may_name_hosts=True)
 NOT_NAMING = RequestContext.new("req-4", "ann", "blue", is_admin=True, may_name_hosts=False)

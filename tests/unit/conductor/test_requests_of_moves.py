@@ -12,9 +12,9 @@ from roost.conductor.requests_of_moves import (
     request_for_resize,
     request_for_unshelving,
 )
+from roost.messages.objects.request import request_from_object, request_to_object
 from roost.model import Flavor, Image, RequestSpec, ServerGroup
 from roost.model.request import Destination, Retry
-from roost.wire.request_spec import request_from_object, request_to_object
 
 SMALL, LARGE = Flavor(1, 1024, name="small"), Flavor(2, 4096, name="large")
 GROUP = ServerGroup("anti-affinity", uuid="6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01", hosts=("old",))

@@ -8,10 +8,10 @@ from tests.unit.compute.agents import SMALL, TurnedClock
 
 from roost.conductor.scheduler_questions import MOST_TRIES, SchedulerQuestions, with_summary, without_failed
 from roost.errors import RemoteFailure, RemoteNoValidHost, RpcTimeout, RpcUnreachable
+from roost.messages.context import RequestContext
+from roost.messages.objects.selections import SelectedHost
 from roost.model import RequestSpec
-from roost.rpc.context import RequestContext
 from roost.servers.server import Attempt
-from roost.wire.selections import SelectedHost
 
 CONTEXT = RequestContext.new("req-1", "ann", "blue", roles=["member"])
 CHOSEN = SelectedHost("a", "a", "node-a", "", {}, None, None)

@@ -16,7 +16,7 @@ from roost.conductor.server_details import (
     parse_details,
 )
 from roost.errors import BadInput, FieldError, UnknownName
-from roost.rpc.context import RequestContext
+from roost.messages.context import RequestContext
 
 
 def test_a_givenwithout_details_has_none():

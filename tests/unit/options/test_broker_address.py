@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost.messages.oslo import RpcOptions
 from roost.options.files import broker_address
 from roost.options.read import read_settings
-from roost.rpc.options import RpcOptions
 
 
 def address(section="DEFAULT", **parts):

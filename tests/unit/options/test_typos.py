@@ -150,7 +150,7 @@ def test_every_neighbour_would_be_taken_for_a_slip():
 
 def options_of_oslo():
     """Names that the installed libraries have in [DEFAULT], old ones too."""
-    importlib.import_module("roost.rpc.oslo")  # sets the backend of threads before oslo.messaging is loaded
+    importlib.import_module("roost.messages.oslo")  # sets the backend of threads before oslo.messaging is loaded
     libraries = [importlib.import_module(name) for name in ("oslo_messaging.opts", "oslo_log._options")]
     for group, options in (each for library in libraries for each in library.list_opts()):
         for option in options if group is None else ():

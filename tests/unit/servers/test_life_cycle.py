@@ -3,11 +3,11 @@
 
 import pytest
 
+from roost.messages.objects.selections import SelectedHost, selection_to_object
 from roost.servers.lifecycle import KEEP, LIFE_CYCLE, PREVIOUS, cannot_while
 from roost.servers.server import Server, TaskData
 from roost.servers.states import DELETED, DELETING, ERROR, TASK_STATES, VM_STATES
 from roost.servers.tasks import CONDUCTOR, WORK, next_work
-from roost.wire.selections import SelectedHost, selection_to_object
 
 TARGET = selection_to_object(SelectedHost("h2", "n2", "u2", "", {}, None, None))
 

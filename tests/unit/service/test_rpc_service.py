@@ -12,10 +12,10 @@ from tests.unit.compute.agents import TurnedClock
 
 from roost.all_options import read_options
 from roost.errors import SchemaError
+from roost.messages.context import RequestContext
+from roost.messages.dispatcher import nova_failure
+from roost.messages.in_process import InProcessTransport
 from roost.observe.metrics import Metrics
-from roost.rpc.context import RequestContext
-from roost.rpc.in_process import InProcessTransport
-from roost.rpc.wire_errors import nova_failure
 from roost.service.measured_methods import measured
 from roost.service.rpc_service import RpcService, Task
 

@@ -11,7 +11,7 @@ from roost.api.call import Call
 from roost.api.roost.decisions import NO_VALID_HOST
 from roost.client.interface import CloudClient
 from roost.errors import RemoteNoValidHost
-from roost.rpc.context import RequestContext
+from roost.messages.context import RequestContext
 
 
 class _Planner:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from roost.errors import OptionError, RoostError
+from roost.messages.open_transport import try_connection
+from roost.messages.oslo import RpcOptions
 from roost.nova_cloud.cloud_check.probe_result import FAILED, OK, ProbeResult, failure
 from roost.options.settings import Settings
 from roost.plugins.context import PluginContext
 from roost.plugins.nova_conf import PluginOptions
 from roost.plugins.registry import places_of
-from roost.rpc.open_transport import try_connection
-from roost.rpc.options import RpcOptions
 from roost.scheduler.build import build_pipeline
 
 BROKER, CONFIGURATION = "broker", "configuration"

@@ -15,11 +15,11 @@ import structlog
 
 from roost.errors import ClaimRejected, RemoteFailure, RpcError
 from roost.ledger.ledger import Ledger
+from roost.messages.context import RequestContext
+from roost.messages.dispatcher import WireFailure, nova_failure
+from roost.messages.interface import Transport
+from roost.messages.oslo import RpcOptions
 from roost.model import RequestSpec
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Transport
-from roost.rpc.options import RpcOptions
-from roost.rpc.wire_errors import WireFailure, nova_failure
 from roost.scheduler.legacy.claim_restore import ClaimRestore, restored_on_failure
 from roost.scheduler.legacy.instance_records import fields_of, request_for, sent_uuid_of
 from roost.scheduler.legacy.migration_checks import (

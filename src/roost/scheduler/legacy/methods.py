@@ -16,10 +16,10 @@ from roost.clock import Clock
 from roost.errors import FieldError
 from roost.hosts import HostTable
 from roost.ledger.ledger import Ledger
+from roost.messages.context import RequestContext
+from roost.messages.dispatcher import nova_failure
+from roost.messages.interface import Notifier, Transport
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Notifier, Transport
-from roost.rpc.wire_errors import nova_failure
 from roost.scheduler.legacy.instance_records import uuid_of
 from roost.scheduler.legacy.live_migration import LiveMigration, Migration
 from roost.scheduler.legacy.outcomes import Outcomes

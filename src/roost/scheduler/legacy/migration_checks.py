@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from roost.hosts import HostView
-from roost.rpc.wire_errors import nova_failure
+from roost.messages.dispatcher import nova_failure
 from roost.scheduler.claiming import Replica
 
 MIGRATING = "migrating"

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import structlog
 
 from roost.ledger.ledger import Ledger
+from roost.messages.context import RequestContext
+from roost.messages.interface import Transport
+from roost.messages.objects.selections import versions_for
 from roost.model import RequestSpec
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Transport
 from roost.scheduler.legacy.attempts import count_attempt, properties_for
 from roost.scheduler.legacy.claim_restore import leave_tried_hosts, restored_on_failure
 from roost.scheduler.legacy.instance_records import fields_of, sent_uuid_of, uuid_of
@@ -19,7 +20,6 @@ from roost.scheduler.legacy.outcomes import ACTIVE, ERROR, NO_HOST, Outcomes, re
 from roost.scheduler.legacy.retry_data import tried_hosts
 from roost.scheduler.legacy.run_instance import COMPUTE_VERSION
 from roost.scheduler.replies import as_dicts
-from roost.wire.selections import versions_for
 
 if TYPE_CHECKING:
     from roost.scheduler.service.manager import SchedulerManager

@@ -17,17 +17,17 @@ from roost.clock import Clock
 from roost.errors import FieldError, NoValidHost
 from roost.inventory.servers import find_known_servers, save_server_scheduled
 from roost.ledger.ledger import Ledger
+from roost.messages.context import RequestContext
+from roost.messages.interface import Transport
+from roost.messages.objects.request import MOST_INSTANCES
+from roost.messages.objects.selections import versions_for
 from roost.model import RequestSpec
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Transport
 from roost.scheduler.legacy.attempts import count_attempt, properties_for
 from roost.scheduler.legacy.claim_restore import leave_tried_hosts, restored_on_failure
 from roost.scheduler.legacy.instance_records import uuids_in, with_fields
 from roost.scheduler.legacy.outcomes import NO_HOST, Outcomes, reason_of
 from roost.scheduler.legacy.retry_data import tried_hosts
 from roost.scheduler.replies import as_dicts
-from roost.wire.request_spec import MOST_INSTANCES
-from roost.wire.selections import versions_for
 
 if TYPE_CHECKING:
     from roost.scheduler.service.manager import SchedulerManager

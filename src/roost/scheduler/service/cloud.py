@@ -13,7 +13,7 @@ from roost.scheduler.granter import Granter
 from roost.scheduler.replica.host_manager import HostManager
 
 if TYPE_CHECKING:
-    from roost.rpc.interface import Notifier, Transport
+    from roost.messages.interface import Notifier, Transport
     from roost.scheduler.service.manager import SchedulerManager
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from roost.rpc.interface import Method
+from roost.messages.interface import Method
 from roost.scheduler.service.manager import SchedulerManager
 
 _SINCE_KILO = ("select_destinations", "update_aggregates", "delete_aggregate")

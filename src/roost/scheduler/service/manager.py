@@ -17,14 +17,18 @@ from roost.best_effort import best_effort
 from roost.clock import Clock
 from roost.decisions.recorder import DecisionRecorder, SeenState
 from roost.errors import BadInput, FieldError, HostFault, NoValidHost, OptionError, PluginNotFound
+from roost.messages.context import RequestContext
+from roost.messages.dispatcher import nova_failure
+from roost.messages.interface import Method
+from roost.messages.objects.aggregates_instances import aggregates_from_object, instances_from_object
+from roost.messages.objects.legacy import request_from_dicts
+from roost.messages.objects.request import MOST_INSTANCES, request_from_object
+from roost.messages.objects.selections import versions_for
 from roost.model import Decision, RequestSpec
 from roost.model.resources import move_of
 from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Method
-from roost.rpc.wire_errors import nova_failure
 from roost.scheduler.claiming import ClaimLoop, Placement
 from roost.scheduler.drivers.base import Driver
 from roost.scheduler.granter import Granter
@@ -45,10 +49,6 @@ from roost.scheduler.service.message_names import check_names, checked_host, che
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.service.measured_methods import measured
 from roost.snapshot.options import deciding_options
-from roost.wire.aggregates_instances import aggregates_from_object, instances_from_object
-from roost.wire.legacy import request_from_dicts
-from roost.wire.request_spec import MOST_INSTANCES, request_from_object
-from roost.wire.selections import versions_for
 
 LOG = structlog.get_logger(__name__)
 _Answer = list[dict[str, Any]] | list[list[dict[str, Any]]]

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from roost.best_effort import best_effort
+from roost.messages.context import RequestContext
+from roost.messages.interface import Notifier, Transport
+from roost.messages.objects.notifications import legacy_payload, versioned_payload
 from roost.model import RequestSpec
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Notifier, Transport
 from roost.scheduler.options import ServiceOptions
-from roost.wire.notification_payloads import legacy_payload, versioned_payload
 
 STARTED = "scheduler.select_destinations.start"
 ENDED = "scheduler.select_destinations.end"

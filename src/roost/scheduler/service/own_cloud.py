@@ -17,11 +17,11 @@ from roost.inventory.catalogue import read_group
 from roost.inventory.outages import probe_seconds, save_probe
 from roost.inventory.services import read_hosts_up, save_service_heartbeat
 from roost.ledger.ledger import Ledger
+from roost.messages.interface import Notifier, Transport
+from roost.messages.oslo import RpcOptions
 from roost.model import ServerGroup
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
-from roost.rpc.interface import Notifier, Transport
-from roost.rpc.options import RpcOptions
 from roost.scheduler.legacy.methods import LegacyMethods
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.replica.ironic_host_manager import make_host_manager

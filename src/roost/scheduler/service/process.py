@@ -17,14 +17,14 @@ from typing import Any
 import structlog
 
 from roost.clock import Clock
+from roost.messages.interface import RpcServer, Transport
+from roost.messages.open_transport import check_transport
+from roost.messages.oslo import RpcOptions
 from roost.observe.logs import set_up_logging
 from roost.observe.metrics import Metrics
 from roost.observe.options import LogOptions
 from roost.options.settings import OptionDifference, Settings, compare
 from roost.plugins.registry import places_of
-from roost.rpc.interface import RpcServer, Transport
-from roost.rpc.open_transport import check_transport
-from roost.rpc.options import RpcOptions
 from roost.scheduler.drivers.registry import find_driver
 from roost.scheduler.freed_memory import keep_freed_memory
 from roost.scheduler.options import ServiceOptions

@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 from roost.clock import Clock
 from roost.errors import BadInput, NoValidHost
 from roost.hosts import HostTable
+from roost.messages.context import RequestContext
+from roost.messages.interface import Notification
+from roost.messages.objects.notifications import request_from_payload
+from roost.messages.objects.request import request_from_object
 from roost.model import Decision, RequestSpec
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Notification
 from roost.scheduler.claiming import Placement
 from roost.scheduler.drivers.base import Driver
 from roost.scheduler.service.cloud import Cloud
@@ -25,8 +27,6 @@ from roost.scheduler.shadow.comparison import record_of_topic
 from roost.scheduler.shadow.dry_granter import DryGranter
 from roost.scheduler.shadow.journal import Journal
 from roost.scheduler.shadow.trial import RecordingChooser, Trial
-from roost.wire.notified_requests import request_from_payload
-from roost.wire.request_spec import request_from_object
 
 MOST_TRIES = 3
 """How often a request is decided where the chosen nodes turn out to have changed."""

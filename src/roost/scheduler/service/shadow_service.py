@@ -12,8 +12,8 @@ from typing import Any
 
 import structlog
 
-from roost.rpc.interface import RpcServer
-from roost.rpc.options import RpcOptions
+from roost.messages.interface import RpcServer
+from roost.messages.oslo import RpcOptions
 from roost.scheduler.cloud_options import ShadowOptions
 from roost.scheduler.service.cloud import BackgroundTask
 from roost.scheduler.service.endpoints import NEWEST, SchedulerEndpoint

@@ -25,11 +25,11 @@ import structlog
 from roost.best_effort import best_effort
 from roost.clock import Clock
 from roost.errors import BadInput, RoostError
-from roost.rpc.interface import Notification
+from roost.messages.interface import Notification
+from roost.messages.objects.notifications import open_payload
 from roost.scheduler.shadow.comparison import as_text, compare_choices, compare_failure, record_of
 from roost.scheduler.shadow.record import NOTIFICATION, ShadowRecord, Verdict
 from roost.scheduler.shadow.trial import Trial
-from roost.wire.notified_requests import open_payload
 
 LOG = structlog.get_logger(__name__)
 

@@ -10,10 +10,10 @@ from tests.store.writers import Writer, uuid_like, writing
 
 from roost.all_options import option_owners
 from roost.ledger.ledger import Ledger
+from roost.messages.context import RequestContext
+from roost.messages.in_process import InProcessTransport
 from roost.observe.metrics import Metrics
 from roost.options.read import read_settings
-from roost.rpc.context import RequestContext
-from roost.rpc.in_process import InProcessTransport
 from roost.scheduler.drivers.registry import find_driver
 from roost.scheduler.legacy.methods import LegacyMethods
 from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions

@@ -10,7 +10,7 @@ from tests.unit.scheduler.legacy.legacy_cloud import ASKED_BY, ONE, TWO, Cloud, 
 
 from roost.errors import FieldError, RpcUnreachable
 from roost.hosts.guests import guest_from_text
-from roost.rpc.wire_errors import WireFailure, nova_failure
+from roost.messages.dispatcher import WireFailure, nova_failure
 from roost.scheduler.legacy.instance_records import request_for
 from roost.store.schema import guest_allocations
 

@@ -17,7 +17,7 @@ from tests.unit.scheduler.legacy.legacy_cloud import (
 )
 
 from roost.errors import ClaimRejected, DatabaseUnreachable, FieldError, Refusal, RpcUnreachable
-from roost.rpc.wire_errors import WireFailure
+from roost.messages.dispatcher import WireFailure
 from roost.scheduler.legacy import outcomes
 from roost.scheduler.legacy.instance_records import with_fields, without_secrets
 from roost.scheduler.legacy.methods import LegacyMethods

@@ -12,12 +12,12 @@ import pytest
 from tests.flow.cloud import TurnedClock
 
 from roost.errors import BadInput
-from roost.rpc.context import RequestContext
-from roost.rpc.interface import Notification
+from roost.messages.context import RequestContext
+from roost.messages.interface import Notification
+from roost.messages.objects.notifications import request_from_payload
 from roost.scheduler.shadow import live_requests
 from roost.scheduler.shadow.live_requests import EVENT_TYPES, LiveRequests
 from roost.scheduler.shadow.trial import Trial
-from roost.wire.notified_requests import request_from_payload
 
 LINES = [
     json.loads(line)
