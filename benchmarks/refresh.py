@@ -19,11 +19,11 @@ from benchmarks.claims_bench import gather_statistics
 from sqlalchemy import Engine, insert, update
 from tests.store.servers import PostgreSQL
 
-from roost.fleet.fleet import Fleet
 from roost.inventory.importer import import_fleet
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.host_manager import HostManager
 from roost.scheduler.replica.ironic_host_manager import make_host_manager
+from roost.sources.fleet_file import Fleet
 from roost.store.change_log import NODES, USAGE, Change, record_changes, usage_key
 from roost.store.engine import BEGINS_WRITING, DatabaseOptions, open_engine
 from roost.store.schema import allocations, compute_nodes, consumers, inventories

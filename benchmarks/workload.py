@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from roost.errors import BadInput, FieldError, nearest
-from roost.fleet.document import parse_document, read_text
-from roost.fleet.fields import HOST_FIELDS
 from roost.model.fields import (
     AT_LEAST_ONE,
     MAPPING,
@@ -29,6 +27,8 @@ from roost.model.fields import (
     refuse_unknown,
 )
 from roost.model.kinds import Number, OneOf, shown
+from roost.sources.documents import parse_document, read_text
+from roost.sources.fields import HOST_FIELDS
 
 AtLeastOne = Annotated[int, AT_LEAST_ONE]
 

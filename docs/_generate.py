@@ -27,7 +27,6 @@ import roost.cli.main as command_frame
 from roost.all_options import option_owners
 from roost.errors import RoostError
 from roost.filters.base import Filter, applies_to_rebuild
-from roost.fleet.schema import fleet_schema
 from roost.hosts import Hosts, HostTable, HostView
 from roost.model import Aggregate, Flavor, Image, ServerGroup
 from roost.model.decision import Decision
@@ -39,6 +38,7 @@ from roost.scheduler.options import DEFAULT_FILTERS
 from roost.servers.lifecycle import LIFE_CYCLE, Step
 from roost.servers.states import TASK_STATES, VM_STATES
 from roost.servers.tasks import WORK, Work
+from roost.sources.fields import fleet_schema
 from roost.weighers.base import Weigher
 
 EXAMPLES = Path(__file__).with_name("filters.yaml")

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from roost.errors import BadInput, NoValidHost, PluginFailed, RoostError
-    from roost.fleet.fleet import Fleet
     from roost.library import Scheduler
     from roost.model import Decision, Flavor, Image, RequestSpec, Selection, ServerGroup
+    from roost.sources.fleet_file import Fleet
 
 __all__ = [
     "BadInput",
@@ -36,7 +36,7 @@ __version__ = "0.1.0"
 _MODULES = {
     **dict.fromkeys(("BadInput", "NoValidHost", "PluginFailed", "RoostError"), "roost.errors"),
     **dict.fromkeys(("Decision", "Flavor", "Image", "RequestSpec", "Selection", "ServerGroup"), "roost.model"),
-    "Fleet": "roost.fleet",
+    "Fleet": "roost.sources.fleet_file",
     "Scheduler": "roost.library",
 }
 

@@ -16,7 +16,6 @@ from typing import Any
 
 from roost.all_options import read_options
 from roost.errors import BadInput, PluginNotFound, UnknownName
-from roost.fleet.fleet import Fleet
 from roost.ledger.unlocked_read import GroupPlaces
 from roost.model import Decision, RequestSpec, Selection, ServerGroup
 from roost.model.lazy import lazy
@@ -44,7 +43,8 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.pipeline import MakeEngine
 from roost.scheduler.preparation import Preparation
 from roost.scheduler.profile import Profile, profile
-from roost.snapshot.options import OWN_PLUGIN_HINT, with_own_weighers
+from roost.sources.fleet_file import Fleet
+from roost.sources.snapshot import OWN_PLUGIN_HINT, with_own_weighers
 
 
 @dataclass(eq=False)

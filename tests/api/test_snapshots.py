@@ -3,7 +3,7 @@
 
 from tests.api.placed import create
 
-from roost.snapshot.snapshot import Snapshot
+from roost.sources.snapshot import Snapshot
 
 PATH = "/roost/v1/snapshot"
 

@@ -5,7 +5,7 @@ import copy
 from base64 import b64encode
 from dataclasses import dataclass
 
-from tests.unit.snapshot.snapshots import snapshot
+from tests.unit.sources.snapshots import snapshot
 
 from roost.errors import BadInput, IllegalStep, RemoteNoValidHost, UnknownName
 from roost.messages.dispatcher import as_client_errors

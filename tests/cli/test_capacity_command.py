@@ -8,7 +8,7 @@ from tests.cli.conftest import FLEET
 
 from roost.cli import inspected_fleet
 from roost.cli.progress_bar import changing_bar
-from roost.snapshot.snapshot import Snapshot
+from roost.sources.snapshot import Snapshot
 
 SERVER = """\
     instances:

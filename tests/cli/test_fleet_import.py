@@ -10,7 +10,7 @@ import yaml
 
 from roost.cli.written_file import write_atomically
 from roost.errors import BadInput
-from roost.fleet.fleet import Fleet
+from roost.sources.fleet_file import Fleet
 
 ADDRESS = "sqlite:///roost.db"
 

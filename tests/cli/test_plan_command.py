@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from tests.unit.snapshot.snapshots import UUID, snapshot
+from tests.unit.sources.snapshots import UUID, snapshot
 
 SMALL = {"vcpus": 1, "ram": 512}
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 import yaml
-from tests.unit.snapshot.snapshots import FLEET, SERVER, UUID, packed, snapshot
+from tests.unit.sources.snapshots import FLEET, SERVER, UUID, packed, snapshot
 
 SIZE = ("--vcpus", 1, "--ram", 512)
 

@@ -4,7 +4,7 @@
 import pytest
 
 from roost.dev.fleet import LEAST_COUNT, MOST_COUNT, DevFleet
-from roost.fleet.fleet import Fleet
+from roost.sources.fleet_file import Fleet
 
 
 @pytest.mark.parametrize("count", [LEAST_COUNT, 11, 17, 50, 200, MOST_COUNT])

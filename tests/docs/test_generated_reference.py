@@ -9,10 +9,9 @@ from docs import _command_page, _commands, _generate
 from roost.all_options import option_owners
 from roost.api.routes import ROUTES
 from roost.errors import RoostError
-from roost.fleet.fields import HOST_FIELDS
-from roost.fleet.schema import fleet_schema
 from roost.options.declare import declared
 from roost.plugins.registry import FILTERS, WEIGHERS
+from roost.sources.fields import HOST_FIELDS, fleet_schema
 
 ROOT = _commands.ROOT
 COMMANDS = [point.name.replace("_", " ") for point in importlib.metadata.entry_points(group="roost.cli")]

@@ -13,7 +13,7 @@ import yaml
 
 from docs import _commands
 from roost import Fleet
-from roost.fleet.schema import fleet_schema
+from roost.sources.fields import fleet_schema
 
 ROOT = _commands.ROOT
 PAGES = ("README.md", "docs/how-to/write-a-filter.md", "docs/how-to/how-much-room-is-left.md")

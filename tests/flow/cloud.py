@@ -9,7 +9,6 @@ from sqlalchemy import select
 from tests.store.sqlite_template import open_upgraded
 
 from roost.all_options import read_options
-from roost.fleet.fleet import Fleet
 from roost.inventory.importer import import_fleet
 from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
@@ -27,6 +26,7 @@ from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.scheduler.service.own_cloud import OwnCloud
 from roost.scheduler.service.process import SchedulerService
+from roost.sources.fleet_file import Fleet
 from roost.store.schema import compute_nodes
 
 HOST = {

@@ -11,10 +11,10 @@ from roost.cli import client_command
 from roost.cli.main import main
 from roost.client.rpc_client import RpcClient
 from roost.errors import HypervisorError
-from roost.fleet.fleet import Fleet
 from roost.inventory.importer import import_fleet
 from roost.messages.context import RequestContext
 from roost.messages.oslo import RpcOptions
+from roost.sources.fleet_file import Fleet
 from roost.store.schema import allocations, migrations, servers, services
 
 LARGE = {"name": "large", "vcpus": 2, "memory_mb": 4096, "root_gb": 1}

@@ -12,7 +12,6 @@ from tests.parity import random_fleets, random_requests
 
 from roost.all_options import read_options
 from roost.errors import BadInput, NoValidHost
-from roost.fleet.fleet import Fleet
 from roost.hosts import HostTable
 from roost.hosts.record import default_node_uuid
 from roost.inventory.importer import import_fleet
@@ -22,6 +21,7 @@ from roost.model.group import GROUP_POLICIES
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.claiming import ClaimLoop
 from roost.scheduler.preparation import Preparation
+from roost.sources.fleet_file import Fleet
 
 UUID = "6a0b7c1e-5ef2-4a3e-9d7b-%012d"
 FLEETS, CASES = 20, 50

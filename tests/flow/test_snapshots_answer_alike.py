@@ -9,14 +9,13 @@ from tests.flow.cloud import UUID, Cloud, hosts_of, request
 from tests.flow.test_dry_runs_and_claims import Cases, answer, facts_of, random_records
 
 from roost.errors import BadInput, NoValidHost
-from roost.fleet.fleet import Fleet
 from roost.hosts import HostTable
 from roost.inventory.exporter import read_fleet_document
 from roost.inventory.importer import import_fleet
 from roost.library import Scheduler
 from roost.model import ServerGroup
-from roost.snapshot.options import deciding_options
-from roost.snapshot.snapshot import Snapshot
+from roost.sources.fleet_file import Fleet
+from roost.sources.snapshot import Snapshot, deciding_options
 from roost.store.transactions import reading
 
 OPTIONS = {

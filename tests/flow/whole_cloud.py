@@ -9,7 +9,6 @@ from roost.all_options import read_options
 from roost.client.rpc_client import RpcClient
 from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
 from roost.conductor.service import ConductorService
-from roost.fleet.fleet import Fleet
 from roost.inventory.importer import import_fleet
 from roost.ledger.audit import audit
 from roost.messages.context import RequestContext
@@ -19,6 +18,7 @@ from roost.observe.metrics import Metrics
 from roost.scheduler.service.endpoints import METHODS
 from roost.scheduler.service.own_cloud import OwnCloud
 from roost.scheduler.service.process import SchedulerService
+from roost.sources.fleet_file import Fleet
 
 ADMIN = RequestContext.new("req-1", "ann", "blue", is_admin=True)
 USER = RequestContext.new("req-2", "bob", "green")

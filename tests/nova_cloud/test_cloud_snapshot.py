@@ -18,7 +18,7 @@ from roost.nova_cloud.cloud_snapshot import snapshot_of_source
 from roost.nova_cloud.databases.cell_changes import PlacedInstance
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.options import NOVA_FILTERS
-from roost.snapshot.snapshot import Snapshot
+from roost.sources.snapshot import Snapshot
 
 SETTINGS = read_options(explicit={"roost": {"cloud": "nova"}, "filter_scheduler": {"ram_weight_multiplier": -1.0}})
 SMALL = Flavor(1, 1024, name="small", id=7, flavorid="f7")

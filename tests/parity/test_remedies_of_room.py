@@ -6,11 +6,11 @@ import pytest
 from roost.filters.core import CoreFilter
 from roost.filters.disk import DiskFilter
 from roost.filters.ram import RamFilter
-from roost.fleet.record_fields import set_field
 from roost.hosts import HostRecord, HostTable
 from roost.model import Flavor, RequestSpec
 from roost.model.remedy import HostChange, apply_all_to_request
 from roost.scheduler.checks import capacity_checks, filter_checks
+from roost.sources.record_fields import set_field
 
 CHANCE = np.random.default_rng(20)
 

@@ -8,13 +8,13 @@ from roost.cli.arguments import Parser, add_config_arguments
 from roost.cli.explanation_report import explanation_report
 from roost.cli.host_explanation_report import host_explanation_report
 from roost.cli.what_if_arguments import add_what_if_arguments, arguments_for, what_if_fleet, what_if_options
-from roost.fleet.fleet import Fleet
-from roost.fleet.what_if import changed_fleet, changed_options
 from roost.hosts import HostTable, Inventory
 from roost.library import Scheduler
 from roost.model.remedy import apply_all_to_request
 from roost.options.declare import declared
 from roost.plugins.registry import FILTERS
+from roost.sources.fleet_file import Fleet
+from roost.sources.what_if import changed_fleet, changed_options
 from roost.testing import make_records, make_spec
 
 ROOMY = {name: Inventory(10**9) for name in ("VCPU", "MEMORY_MB", "DISK_GB")}

@@ -21,10 +21,10 @@ from tests.store.servers import MariaDB, PostgreSQL
 from tests.store.writers import SMALL, Writer, writing
 
 from roost.errors import DatabaseError
-from roost.fleet.fleet import Fleet
 from roost.inventory.importer import import_fleet
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.ironic_host_manager import make_host_manager
+from roost.sources.fleet_file import Fleet
 from roost.store.change_log import record_changes
 from roost.store.engine import BEGINS_WRITING, DatabaseOptions, open_engine
 from roost.store.schema import aggregates, allocations, compute_nodes

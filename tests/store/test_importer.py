@@ -28,7 +28,6 @@ from tests.store.fleets import (
 )
 
 from roost.errors import BadInput, DatabaseConflict
-from roost.fleet.fleet import Fleet
 from roost.hosts import HostRecord, HostTable
 from roost.hosts.record import default_node_uuid
 from roost.inventory.import_summary import ImportCounts
@@ -39,6 +38,7 @@ from roost.ledger.ledger import Ledger
 from roost.ledger.operations import Holding, StartMove
 from roost.model import Aggregate
 from roost.model.resources import Use
+from roost.sources.fleet_file import Fleet
 from roost.store import schema
 from roost.store.change_log import AGGREGATES, NODES, SERVERS, SERVICES, USAGE, Change
 

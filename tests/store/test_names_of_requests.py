@@ -8,7 +8,6 @@ from sqlalchemy import select
 
 from roost.clock import SystemClock
 from roost.errors import UnknownName
-from roost.fleet.fleet import Fleet
 from roost.inventory.catalogue import find_group, read_flavors, read_images
 from roost.inventory.importer import import_fleet
 from roost.inventory.services import save_service_heartbeat, set_service_flags
@@ -17,6 +16,7 @@ from roost.messages.objects.request import request_to_object
 from roost.model import Flavor, RequestSpec
 from roost.servers.server import Fault, Server, TaskData
 from roost.servers.store import ServerStore
+from roost.sources.fleet_file import Fleet
 from roost.store.schema import servers, services
 
 NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)

@@ -30,7 +30,7 @@ from roost.client.waiting import Goal, Outcome, ServerWait
 from roost.clock import Clock
 from roost.errors import AccessError, BadInput, PartlyChanged, RoostError, ServerFailed
 from roost.model.remedy import listed
-from roost.snapshot.snapshot import Snapshot
+from roost.sources.snapshot import Snapshot
 
 WAIT_SECONDS = 600
 PLAN_COLUMNS = titled("Server", "Action", "Host", "Summary")

@@ -20,12 +20,12 @@ from roost.cli.progress_bar import progress_bar
 from roost.cli.written_file import write_atomically
 from roost.clock import SystemClock
 from roost.errors import BadInput
-from roost.fleet.fleet import Fleet
-from roost.fleet.schema import fleet_schema
 from roost.inventory.exporter import export_fleet
 from roost.inventory.import_summary import ImportSummary
 from roost.inventory.importer import import_fleet
-from roost.snapshot.snapshot import Snapshot
+from roost.sources.fields import fleet_schema
+from roost.sources.fleet_file import Fleet
+from roost.sources.snapshot import Snapshot
 from roost.store.engine import redacted_url
 from roost.store.schema_upgrade import ensure_current
 from roost.store.store_clock import StoreClock

@@ -20,12 +20,12 @@ from roost.cli.what_if_arguments import what_if_fleet, what_if_options
 from roost.client.interface import CommandClient
 from roost.clock import SystemClock
 from roost.errors import MessageError, RpcUnreachable
-from roost.fleet.fleet import Fleet
 from roost.library import Scheduler
 from roost.scheduler.cloud_options import NOVA, CloudOptions
 from roost.scheduler.full_scan import FullScanEngine
 from roost.scheduler.pipeline import MakeEngine
-from roost.snapshot.snapshot import Snapshot
+from roost.sources.fleet_file import Fleet
+from roost.sources.snapshot import Snapshot
 
 LIVE = "the live cloud"
 

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from roost.errors import BadInput, FieldError
-from roost.fleet.document import parse_document, read_text
-from roost.fleet.fleet import Fleet
-from roost.fleet.line_numbers import line_of, line_of_error
-from roost.fleet.option_lines import place_in
 from roost.inspection.planned_requests import REMEDY, REQUESTS, PlannedRequest, spec_of
 from roost.library import Scheduler
 from roost.model import RequestSpec
 from roost.model.fields import refuse_unknown
+from roost.sources.documents import line_of, line_of_error, parse_document, place_in, read_text
+from roost.sources.fleet_file import Fleet
 
 
 @dataclass(frozen=True)

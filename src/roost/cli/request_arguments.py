@@ -8,11 +8,11 @@ from typing import Any
 
 from roost.cli.arguments import group_by_key, key_and_value, whole_number
 from roost.cli.size_arguments import add_size_arguments, flavor_parts
-from roost.fleet.fleet import Fleet
 from roost.inspection.planned_requests import MOST_INSTANCES, check_hosts, check_zone
 from roost.library import Scheduler
 from roost.model import Flavor, RequestSpec
 from roost.model.request import with_canonical_uuids
+from roost.sources.fleet_file import Fleet
 
 
 def add_request_arguments(parser: argparse.ArgumentParser, is_to_be_counted: bool = False) -> None:

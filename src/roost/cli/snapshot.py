@@ -14,12 +14,10 @@ from roost.cli.inspected_fleet import load_live_snapshot
 from roost.cli.output import Report, ReportCommand
 from roost.cli.written_file import write_atomically
 from roost.clock import SystemClock
-from roost.fleet.document import parse_document, read_text
-from roost.fleet.fleet import Fleet
 from roost.servers.descriptions import time_text
-from roost.snapshot.instance_servers import servers_of_instances
-from roost.snapshot.options import deciding_options
-from roost.snapshot.snapshot import Snapshot
+from roost.sources.documents import parse_document, read_text
+from roost.sources.fleet_file import Fleet
+from roost.sources.snapshot import Snapshot, deciding_options, servers_of_instances
 
 COLUMNS = titled("What", "Count")
 _SECTIONS = ("hosts", "aggregates", "flavors", "images", "server_groups")

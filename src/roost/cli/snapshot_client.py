@@ -16,7 +16,7 @@ from roost.errors import BadInput, FieldError, UnknownName, nearest
 from roost.hosts import HostRecord
 from roost.scheduler.options import SchedulerOptions
 from roost.servers.descriptions import describe_flavor, describe_host, describe_image
-from roost.snapshot.snapshot import Snapshot
+from roost.sources.snapshot import Snapshot
 
 _FILTERS = ("host", "project_id", "status", "name")
 _PLACES = ("source_compute", "dest_compute")

@@ -14,11 +14,6 @@ import yaml
 from roost.all_options import read_options
 from roost.cli.arguments import config_files, key_and_value, non_empty, whole_number
 from roost.errors import BadInput, UnknownName, nearest
-from roost.fleet.fields import HOST_FIELDS
-from roost.fleet.fleet import Fleet
-from roost.fleet.name_ranges import MAX_HOSTS, expand_name
-from roost.fleet.what_if import changed_fleet, changed_options, check_known_hosts, with_hosts_like
-from roost.fleet.yaml_parser import parse_yaml
 from roost.model.remedy import AggregateChange, Change, HostChange, OptionChange
 from roost.options.declare import declared
 from roost.options.files import LocatedSections
@@ -26,6 +21,10 @@ from roost.options.settings import Settings
 from roost.plugins.registry import find_weighers, places_of
 from roost.scheduler.build import filters_to_run
 from roost.scheduler.options import SchedulerOptions
+from roost.sources.documents import parse_yaml
+from roost.sources.fields import HOST_FIELDS
+from roost.sources.fleet_file import MAX_HOSTS, Fleet, expand_name
+from roost.sources.what_if import changed_fleet, changed_options, check_known_hosts, with_hosts_like
 from roost.weighers.base import Weigher
 
 Options = dict[str, dict[str, Any]]

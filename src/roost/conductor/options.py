@@ -12,7 +12,7 @@ from roost.options.declare import option
 from roost.options.files import Sections
 from roost.options.settings import Settings
 from roost.service.options import HeartbeatOptions
-from roost.snapshot.options import deciding_options
+from roost.sources.snapshot import deciding_options
 
 GROUP = "roost"
 

@@ -24,9 +24,9 @@ from roost.decisions.records import decision_to_data
 from roost.decisions.store import DecisionStore, NewDecision, SchedulerRun
 from roost.decisions.table_changes import ChangeGroup, Checkpoint, TableObserver
 from roost.errors import DatabaseError, SchemaError
-from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
+from roost.sources.documents import gc_paused
 from roost.store.columns import NAME, compress_json
 
 LOG = structlog.get_logger(__name__)

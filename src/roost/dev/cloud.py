@@ -29,7 +29,6 @@ from roost.decisions.records import decision_from_data
 from roost.dev.fleet import GPU_ALIAS, GROUP, DevFleet, HostKind
 from roost.dev.state_directory import StateDirectory
 from roost.errors import SchemaError
-from roost.fleet.fleet import Fleet
 from roost.identity.projects import ProjectStore
 from roost.identity.users import UserStore
 from roost.inventory.group_catalogue import adopt_group
@@ -46,6 +45,7 @@ from roost.scheduler.service.own_cloud import OwnCloud
 from roost.scheduler.service.process import SchedulerService
 from roost.servers.tasks import AGENT_METHODS
 from roost.service.lifecycle import ManagedService
+from roost.sources.fleet_file import Fleet
 from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from roost.decisions.records import decision_from_data
 from roost.decisions.store import RecordedState
-from roost.fleet.fleet import Fleet
 from roost.library import Scheduler
 from roost.messages.objects.request import request_from_object
 from roost.scheduler.explain.explaining import explain_host, explain_request
 from roost.scheduler.explain.host_names import find_row
 from roost.scheduler.explain.records import Explanation, HostExplanation
 from roost.scheduler.full_scan import FullScanEngine
+from roost.sources.fleet_file import Fleet
 
 STATE_IS_GONE = "the state of all hosts at that moment is no longer kept ([roost] decision_state_retention_hours)"
 REPEATED = "the servers had these hosts already: the request was a repeat, and nothing was decided"

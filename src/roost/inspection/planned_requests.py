@@ -9,13 +9,13 @@ from typing import Annotated
 
 from roost.errors import FieldError, UnknownName, nearest
 from roost.filters.availability_zone import AvailabilityZoneFilter
-from roost.fleet.fleet import Fleet
 from roost.library import Scheduler
 from roost.model import Flavor, RequestSpec
 from roost.model.fields import AMOUNT, NAME, NAMES, Amount, ListOf, Record
 from roost.model.kinds import OrNull, WholeNumber
 from roost.model.request import HINTS, Destination, with_canonical_uuids
 from roost.scheduler.explain.host_names import nearest_host
+from roost.sources.fleet_file import Fleet
 
 MOST_INSTANCES = 100_000
 _COUNT = WholeNumber(least=1, most=MOST_INSTANCES)

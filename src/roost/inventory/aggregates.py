@@ -13,12 +13,12 @@ from typing import Any
 from sqlalchemy import Connection, delete, select
 
 from roost.errors import MOST_COMPARED, BadInput, nearest
-from roost.fleet.aggregate_entries import by_host
 from roost.hosts.table import Run
 from roost.inventory.catalogue import check_owners, read_ids
 from roost.inventory.import_summary import SavedSection, summarise
 from roost.inventory.row_encoder import derived_uuid
 from roost.model import Aggregate
+from roost.sources.fleet_file import by_host
 from roost.store.change_log import AGGREGATES, Change
 from roost.store.reconcile import Reconciler, ReconcileResult, RowKey
 from roost.store.schema import aggregate_hosts, aggregate_metadata, aggregates

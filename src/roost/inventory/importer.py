@@ -20,8 +20,6 @@ from collections.abc import Callable
 from sqlalchemy import Engine
 
 from roost.errors import BadInput
-from roost.fleet.fleet import Fleet
-from roost.fleet.gc_pause import gc_paused
 from roost.hosts.instances import flavors_by_key
 from roost.inventory.aggregates import (
     aggregate_changes,
@@ -36,6 +34,8 @@ from roost.inventory.node_writer import read_node_keys
 from roost.inventory.row_encoder import HostEntry, entries_of
 from roost.inventory.services import save_services
 from roost.model import Service
+from roost.sources.documents import gc_paused
+from roost.sources.fleet_file import Fleet
 from roost.store.change_log import record_changes
 from roost.store.statements import in_chunks
 from roost.store.store_clock import PresentTime, read_time

@@ -24,9 +24,7 @@ from roost.nova_cloud.source import NovaSource
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
 from roost.scheduler.build import filters_to_run
-from roost.snapshot.instance_servers import servers_of_instances
-from roost.snapshot.options import deciding_options
-from roost.snapshot.snapshot import Snapshot
+from roost.sources.snapshot import Snapshot, deciding_options, servers_of_instances
 
 _SOURCE = "the nova cloud"
 _GROUP_FIELDS = ("name", "uuid", "policy", "members", "rules")

@@ -46,7 +46,7 @@ class SchedulerOptions(HeartbeatOptions):
     """Which plugins take part, and how one of the best hosts is picked."""
 
     decides_placements: ClassVar[bool] = True
-    """Its values are part of a snapshot: see `roost.snapshot.options`."""
+    """Its values are part of a snapshot: see `roost.sources.snapshot`."""
 
     available_filters: tuple[str, ...] = option(
         (ALL_FILTERS[0],),

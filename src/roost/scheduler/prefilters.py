@@ -60,7 +60,7 @@ class PrefilterOptions:
     """Which request filters are on: nova's switches, with nova's defaults."""
 
     decides_placements: ClassVar[bool] = True
-    """Its values are part of a snapshot: see `roost.snapshot.options`."""
+    """Its values are part of a snapshot: see `roost.sources.snapshot`."""
 
     limit_tenants_to_placement_aggregate: bool = option(
         False, group="scheduler", help="confine a project to the aggregates that name it under filter_tenant_id..."

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from roost.fleet.fields import HOST_FIELDS
 from roost.hosts import HostRecord, HostTable
 from roost.hosts.arrays import RowArray
 from roost.model import RequestSpec
 from roost.model.json_records import request_from_json
 from roost.model.numa import derive_topology
+from roost.sources.fields import HOST_FIELDS
 
 _DEFAULTS: dict[str, Any] = {
     "free_ram_mb": 0,

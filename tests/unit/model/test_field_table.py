@@ -4,8 +4,8 @@
 import pytest
 
 from roost.errors import FieldError
-from roost.model.field_table import Field, FieldTable
 from roost.model.fields import AMOUNT, MAPPING, NAME, NAMES, ListOf
+from roost.sources.fields import Field, FieldTable
 
 TABLE = FieldTable(
     {

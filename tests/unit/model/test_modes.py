@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.errors import FieldError
-from roost.fleet.fields import HOST_FIELDS
 from roost.model import Aggregate, Flavor, Image, ServerGroup, Service
 from roost.model.fields import (
     AMOUNT,
@@ -38,6 +37,7 @@ from roost.model.fields import (
 from roost.model.kinds import LONGEST_TEXT, Boolean, Matching, OneOf, OrNull
 from roost.model.request import Destination, Limits, NetworkMetadata, NetworkRequest, RequestGroup, RequestSpec, Retry
 from roost.model.uuids import UUID
+from roost.sources.fields import HOST_FIELDS
 
 KINDS = {
     "amount": AMOUNT,

@@ -2,8 +2,8 @@
 """spec/weighers.md 4: HypervisorVersion."""
 
 from roost.all_options import read_options
-from roost.fleet.fleet import Fleet
 from roost.scheduler.weighing import weigh
+from roost.sources.fleet_file import Fleet
 from roost.testing import make_hosts, make_spec
 from roost.weighers.hypervisor_version import HypervisorVersionWeigher
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 from fastapi import Response
 
 from roost.api.call import Call, CurrentCall
-from roost.snapshot.options import deciding_options
-from roost.snapshot.snapshot import Snapshot
-from roost.snapshot.taking import take_snapshot
+from roost.sources.snapshot import Snapshot, deciding_options
+from roost.sources.taking import take_snapshot
 
 MEDIA = "application/gzip"
 

@@ -16,7 +16,6 @@ from typing import NamedTuple, Protocol
 
 from roost.best_effort import best_effort
 from roost.errors import DatabaseError
-from roost.fleet.gc_pause import gc_paused
 from roost.hosts import HostTable, HostView, Instance
 from roost.hosts.record import Pair
 from roost.hosts.updates import rebuild_table, set_aggregates, set_instances, set_service, set_usage
@@ -27,6 +26,7 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex
 from roost.scheduler.replica.fleet_source import FleetReader, FleetSource
 from roost.scheduler.replica.liveness import Liveness
+from roost.sources.documents import gc_paused
 
 LOG = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.service.cloud import BackgroundTask
-from roost.snapshot.options import deciding_options
+from roost.sources.snapshot import deciding_options
 from roost.store.store_clock import StoreClock
 
 PRUNE_SECONDS = 300.0

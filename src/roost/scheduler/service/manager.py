@@ -48,7 +48,7 @@ from roost.scheduler.replies import (
 from roost.scheduler.service.message_names import check_names, checked_host, checked_uuid, distinct_uuids, uuids_of
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.service.measured_methods import measured
-from roost.snapshot.options import deciding_options
+from roost.sources.snapshot import deciding_options
 
 LOG = structlog.get_logger(__name__)
 _Answer = list[dict[str, Any]] | list[list[dict[str, Any]]]
