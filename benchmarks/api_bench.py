@@ -31,11 +31,10 @@ from sqlalchemy import Engine, bindparam, select, update
 from roost import Fleet
 from roost.clock import SystemClock
 from roost.cluster.plan import ClusterPlan, ClusterShape
-from roost.inventory.importer import import_fleet
 from roost.messages.objects.request import request_to_object
-from roost.servers.server import Server
-from roost.servers.states import ACTIVE, RUNNING
-from roost.servers.store import ServerStore
+from roost.records.fleet_import import import_fleet
+from roost.records.server import ACTIVE, RUNNING, Server
+from roost.records.servers import ServerStore
 from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema import compute_nodes, servers, services
 

@@ -32,7 +32,7 @@ from roost.clock import SystemClock
 from roost.cluster.control import ClusterControl
 from roost.cluster.plan import ClusterPlan, ClusterShape
 from roost.cluster.state_folder import StateFolder
-from roost.servers.store import ServerStore
+from roost.records.servers import ServerStore
 from roost.store.engine import DatabaseOptions, open_engine
 
 LONGEST_SECONDS = 120.0

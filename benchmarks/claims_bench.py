@@ -25,7 +25,7 @@ from tests.soak.clients import Client, Clients
 from tests.store.servers import PostgreSQL, children_of
 
 from roost import Fleet
-from roost.inventory.importer import import_fleet
+from roost.records.fleet_import import import_fleet
 from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade
 

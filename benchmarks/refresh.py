@@ -19,7 +19,7 @@ from benchmarks.claims_bench import gather_statistics
 from sqlalchemy import Engine, insert, update
 from tests.store.servers import PostgreSQL
 
-from roost.inventory.importer import import_fleet
+from roost.records.fleet_import import import_fleet
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.host_manager import HostManager
 from roost.scheduler.replica.ironic_host_manager import make_host_manager

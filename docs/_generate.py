@@ -34,10 +34,9 @@ from roost.observe.metric_definitions import METRIC_DEFINITIONS, Label, MetricDe
 from roost.options.declare import Declared, declared
 from roost.options.names import UNUSED
 from roost.plugins.registry import FILTERS, WEIGHERS
+from roost.records.server import TASK_STATES, VM_STATES
+from roost.records.server_steps import LIFE_CYCLE, WORK, Transition, Work
 from roost.scheduler.options import DEFAULT_FILTERS
-from roost.servers.lifecycle import LIFE_CYCLE, Step
-from roost.servers.states import TASK_STATES, VM_STATES
-from roost.servers.tasks import WORK, Work
 from roost.sources.fields import fleet_schema
 from roost.weighers.base import Weigher
 
@@ -410,7 +409,7 @@ def servers_page() -> str:
 STEPS = tuple(LIFE_CYCLE.values())
 
 
-def step_row(step: Step) -> tuple[str, ...]:
+def step_row(step: Transition) -> tuple[str, ...]:
     tasks = (
         "any" if len(step.task_states) > len(TASK_STATES) else ", ".join(each or "none" for each in step.task_states)
     )

@@ -9,12 +9,12 @@ import prometheus_client
 
 from roost.api import edge
 from roost.best_effort import SWALLOWED
-from roost.decisions import recorder
-from roost.decisions.store import DecisionStore
-from roost.decisions.table_changes import TableObserver
 from roost.messages.in_process import InProcessNotifier
 from roost.nova_cloud import claim_journal
 from roost.observe.log_handlers import tolerate_failing_handlers
+from roost.records import recorder
+from roost.records.decisions import DecisionStore
+from roost.records.table_changes import TableObserver
 from roost.scheduler.service import notifications
 
 EVERYWHERE = ("counter", "histogram", "gauge", "handler of the log", "filter of the log")

@@ -13,7 +13,6 @@ from roost.compute.drivers.libvirt.options import LibvirtOptions, PciOptions
 from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.conductor.move_options import ResizeOptions
 from roost.conductor.options import ConductorOptions
-from roost.decisions.options import DecisionOptions
 from roost.errors import RoostError
 from roost.filters.base import Filter
 from roost.messages.oslo import RpcOptions
@@ -24,6 +23,7 @@ from roost.options.settings import Settings
 from roost.plugins.context import PluginContext
 from roost.plugins.nova_conf import PluginOptions, registered_options
 from roost.plugins.registry import FILTERS, WEIGHERS, places_of
+from roost.records.options import DecisionOptions
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.cloud_options import ApiDatabaseOptions, CellDatabaseOptions, CloudOptions, ShadowOptions
 from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions, ServiceOptions

@@ -10,11 +10,8 @@ import httpx
 from roost.clock import SystemClock
 from roost.dev.cloud import DevCloud
 from roost.dev.state_directory import StateDirectory
-from roost.identity.passwords import ScryptCost
-from roost.identity.projects import ProjectStore
-from roost.identity.roles import SYSTEM
-from roost.identity.sign_in import SignIn
-from roost.identity.users import UserStore
+from roost.records.sign_in import SignIn
+from roost.records.users import SYSTEM, ProjectStore, ScryptCost, UserStore
 
 HOSTS = 10
 CHEAP = ScryptCost(2**4)

@@ -15,9 +15,8 @@ from sqlalchemy import select
 from tests.api.cloud import CHEAP, PASSWORD, wait_for
 from tests.store.sqlite_template import upgraded_file
 
-from roost.identity.projects import ProjectStore
-from roost.identity.tokens import TokenStore
-from roost.identity.users import UserStore
+from roost.records.tokens import TokenStore
+from roost.records.users import ProjectStore, UserStore
 from roost.scheduler.shadow.record import ShadowRecord
 from roost.store.schema import allocations
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from sqlalchemy import insert
 from tests.api.cloud import CHEAP, PASSWORD, Client, wait_for
 
-from roost.identity.sign_in import SignIn
-from roost.identity.users import UserStore
-from roost.inventory.group_catalogue import NewGroup, create_group
+from roost.records.group_catalogue import NewGroup, create_group
+from roost.records.sign_in import SignIn
+from roost.records.users import UserStore
 from roost.store.schema import role_assignments
 from roost.store.transactions import writing
 

@@ -13,8 +13,8 @@ from tests.api.cloud import wait_for
 
 from roost.api.policy import Policy
 from roost.api.routes import ROUTES
-from roost.identity.caller import Caller
-from roost.identity.roles import with_implied
+from roost.records.tokens import Caller
+from roost.records.users import with_implied
 
 PUBLIC = {
     ("GET", "/"),

@@ -5,7 +5,7 @@ import pytest
 from tests.api.cloud import refusal
 from tests.api.statements import statements_of
 
-from roost.inventory.services import save_service_heartbeat
+from roost.records.services import save_service_heartbeat
 
 
 @pytest.fixture

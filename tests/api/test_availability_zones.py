@@ -3,7 +3,7 @@ import uuid
 
 import pytest
 
-from roost.inventory.services import save_service_heartbeat
+from roost.records.services import save_service_heartbeat
 
 
 @pytest.fixture

@@ -27,14 +27,14 @@ from roost.api.roost.events import Stream
 from roost.api.routes import ROUTES
 from roost.cli import client_command
 from roost.client.rpc_client import RpcClient
-from roost.decisions.store import DecisionStore
-from roost.identity.sign_in import SignIn
-from roost.identity.tokens import TokenStore
 from roost.messages.context import RequestContext
 from roost.messages.loopback import LoopbackTransport
 from roost.messages.oslo import RpcOptions
 from roost.observe.metrics import Metrics
-from roost.servers.store import ServerStore
+from roost.records.decisions import DecisionStore
+from roost.records.servers import ServerStore
+from roost.records.sign_in import SignIn
+from roost.records.tokens import TokenStore
 from roost.store.engine import DatabaseOptions, open_engine
 
 AWAY = ("postgresql://roost:hidden@127.0.0.1:1/roost", "mysql://roost:hidden@127.0.0.1:1/roost")

@@ -11,8 +11,8 @@ from tests.api.event_stream import about, first_of, followed
 from tests.api.placed import HUGE, create
 
 from roost.api.roost import event_feed, events
-from roost.identity.tokens import TokenStore
-from roost.identity.users import UserStore
+from roost.records.tokens import TokenStore
+from roost.records.users import UserStore
 
 NO_VALID_HOST = "No valid host was found. There are not enough hosts available."
 PATH = "/roost/v1/events"

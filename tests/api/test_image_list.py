@@ -8,7 +8,7 @@ import openstack
 import pytest
 from tests.api.cloud import PASSWORD
 
-from roost.inventory.image_catalogue import NewImage, create_image
+from roost.records.image_catalogue import NewImage, create_image
 
 IMAGES = "/image/v2/images"
 MIB = 2**20

@@ -6,7 +6,7 @@ import uuid
 import pytest
 
 from roost.api.image import images
-from roost.inventory.image_catalogue import NewImage, create_image, update_image
+from roost.records.image_catalogue import NewImage, create_image, update_image
 
 IMAGES = "/image/v2/images"
 

@@ -5,7 +5,7 @@ import pytest
 from tests.api.servers import manager_of, refusal, running_server, wait_until
 from tests.api.statements import statements_of
 
-from roost.servers.server import Migration
+from roost.records.server import Migration
 from roost.store.transactions import writing
 
 UNKNOWN = "2f2b1f4e-0000-4000-8000-000000000000"

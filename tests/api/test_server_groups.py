@@ -5,9 +5,8 @@ import pytest
 from tests.api.cloud import refusal
 from tests.api.statements import statements_of
 
-from roost.identity.projects import ProjectStore
-from roost.identity.users import UserStore
-from roost.inventory.group_catalogue import NewGroup, create_group
+from roost.records.group_catalogue import NewGroup, create_group
+from roost.records.users import ProjectStore, UserStore
 
 WITH_POLICIES = "compute 2.63"
 

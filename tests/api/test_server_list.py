@@ -160,7 +160,7 @@ def test_indexes_of_a_request_are_filtered(member, three):
 
 def test_pages_of_a_regular_expression_follow_one_another(member, three, monkeypatch):
     """D28."""
-    monkeypatch.setattr("roost.servers.reader.ROWS_AT_ONCE", 1)
+    monkeypatch.setattr("roost.records.server_views.ROWS_AT_ONCE", 1)
     query = {"name": f"{three}-[13]", "limit": 1, "sort_key": "display_name", "sort_dir": "asc"}
     seen = []
     while True:

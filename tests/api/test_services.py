@@ -6,7 +6,7 @@ from sqlalchemy import insert
 from tests.api.cloud import refusal
 from tests.api.statements import statements_of
 
-from roost.inventory.services import save_service_heartbeat
+from roost.records.services import save_service_heartbeat
 from roost.store.schema import servers
 
 NAMED = "compute 2.52"

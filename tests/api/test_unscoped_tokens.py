@@ -12,8 +12,7 @@ from keystoneauth1.session import Session
 from tests.api.cloud import CHEAP, PASSWORD, Client
 from tests.api.test_access import GUARDED, ask, shown
 
-from roost.identity.roles import SYSTEM
-from roost.identity.users import UserStore
+from roost.records.users import SYSTEM, UserStore
 
 TOKENS = "/identity/v3/auth/tokens"
 USERS = "/identity/v3/users"

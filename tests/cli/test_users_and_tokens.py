@@ -8,9 +8,9 @@ from tests.store.sqlite_template import upgraded_file
 
 from roost.clock import SystemClock
 from roost.errors import SignInRefused, TokenRefused
-from roost.identity.roles import UNSCOPED
-from roost.identity.sign_in import SignIn
-from roost.identity.tokens import TokenStore
+from roost.records.sign_in import SignIn
+from roost.records.tokens import TokenStore
+from roost.records.users import UNSCOPED
 from roost.store.engine import DatabaseOptions, open_engine
 
 ADDRESS = "sqlite:///roost.db"

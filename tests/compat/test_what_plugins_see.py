@@ -11,12 +11,12 @@ from tests.flow.cloud import CONTEXT, HOST, UUID, Cloud, hosts_of
 from roost import Flavor, PluginFailed, RequestSpec
 from roost.errors import PluginNotFound
 from roost.hosts import Instance
-from roost.inventory.exporter import export_fleet
 from roost.messages.context import RequestContext
 from roost.messages.objects.aggregates_instances import instances_to_object
 from roost.model import Image
 from roost.plugins import context as unknown_flavors
 from roost.plugins.registry import find_filters, places_of
+from roost.records.fleet_export import export_fleet
 from roost.sources.fleet_file import Fleet
 
 GPU = Flavor(vcpus=1, memory_mb=1024, root_gb=1, id=7, name="gpu.one", flavorid="g1", extra_specs={"acme:gpus": "1"})

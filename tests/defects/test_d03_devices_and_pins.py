@@ -11,13 +11,13 @@ from tests.flow.cloud import CONTEXT, UUID, Cloud, hosts_of
 from roost import Flavor, NoValidHost, RequestSpec
 from roost.hosts.guests import guest_from_text
 from roost.hosts.pci import pools_from_json
-from roost.inventory.agent_reports import delete_node, save_report
-from roost.inventory.exporter import export_fleet
-from roost.inventory.node_reader import read_nodes
-from roost.inventory.outages import HeartbeatRule
-from roost.inventory.services import set_service_flags
 from roost.ledger.audit import audit
 from roost.model.request import Destination
+from roost.records.fleet_export import export_fleet
+from roost.records.node_reader import read_nodes
+from roost.records.outages import HeartbeatRule
+from roost.records.reports import delete_node, save_report
+from roost.records.services import set_service_flags
 from roost.store.schema import compute_nodes, guest_allocations
 
 ALIAS = json.dumps({"name": "gpu", "vendor_id": "10de", "product_id": "1eb8", "device_type": "type-PCI"})

@@ -4,7 +4,7 @@
 from tests.defects.clouds import INSTANCE, RAM, THREE
 from tests.flow.cloud import hosts_of, request
 
-from roost.inventory.agent_reports import delete_node
+from roost.records.reports import delete_node
 
 
 def test_d7_a_node_deleted_meanwhile_costs_a_round(make_cloud):

@@ -16,11 +16,11 @@ from tests.store.test_ledger import add_node, claim
 from roost import Fleet
 from roost.errors import DatabaseConflict
 from roost.hosts import HostRecord
-from roost.inventory.agent_reports import delete_node, save_report
-from roost.inventory.importer import import_fleet
 from roost.ledger import ledger as ledger_module
 from roost.ledger.claim import StrictGroup
 from roost.ledger.ledger import Ledger
+from roost.records.fleet_import import import_fleet
+from roost.records.reports import delete_node, save_report
 from roost.store.engine import DatabaseOptions, open_engine, parse_database_url
 from roost.store.schema_upgrade import upgrade
 

@@ -6,7 +6,7 @@ from tests.defects.clouds import INSTANCE, MIGRATION, RAM, TWO
 from tests.flow.cloud import hosts_of, request
 
 from roost.errors import NoValidHost
-from roost.inventory.services import set_service_flags
+from roost.records.services import set_service_flags
 
 
 def test_d9_an_earlier_answer_is_not_a_dead_host(make_cloud):

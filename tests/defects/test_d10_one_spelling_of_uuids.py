@@ -11,14 +11,14 @@ from tests.unit.scheduler.legacy.legacy_cloud import Cloud as OlderCloud
 from roost import Fleet, Scheduler
 from roost.errors import AlreadyClaimed, RemoteFailure
 from roost.hosts import Instance
-from roost.inventory.agent_reports import save_report
-from roost.inventory.importer import import_fleet
 from roost.ledger.claim import Claim, StrictGroup
 from roost.messages.objects.aggregates_instances import instances_to_object
 from roost.messages.objects.request import request_to_object
 from roost.model import ServerGroup
 from roost.model.resources import move_of
 from roost.model.uuids import canonical_uuid
+from roost.records.fleet_import import import_fleet
+from roost.records.reports import save_report
 
 INSTANCE = "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01"
 OTHER = "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e02"

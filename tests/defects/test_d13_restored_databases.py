@@ -9,10 +9,10 @@ from sqlalchemy import text
 from tests.flow.cloud import UUID, Cloud
 
 from roost import Fleet
-from roost.inventory.importer import import_fleet
-from roost.inventory.services import set_service_flags
 from roost.ledger.claim import Claim
 from roost.ledger.ledger import Ledger
+from roost.records.fleet_import import import_fleet
+from roost.records.services import set_service_flags
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.store.schema_upgrade import upgrade

@@ -9,7 +9,6 @@ from sqlalchemy import select
 from tests.store.sqlite_template import open_upgraded
 
 from roost.all_options import read_options
-from roost.inventory.importer import import_fleet
 from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
@@ -18,6 +17,7 @@ from roost.messages.oslo import RpcOptions
 from roost.messages.scheduler_client import SchedulerClient
 from roost.model import Flavor, RequestSpec
 from roost.observe.metrics import Metrics
+from roost.records.fleet_import import import_fleet
 from roost.scheduler.drivers.registry import find_driver
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.replica.ironic_host_manager import make_host_manager

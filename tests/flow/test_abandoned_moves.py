@@ -11,7 +11,7 @@ from roost.conductor.parts import ConductorParts
 from roost.conductor.scheduler_questions import SchedulerQuestions
 from roost.errors import HypervisorError, RpcTimeout
 from roost.ledger.ledger import Ledger
-from roost.servers.server import Fault
+from roost.records.server import Fault
 
 
 @pytest.fixture

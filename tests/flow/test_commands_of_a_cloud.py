@@ -11,9 +11,9 @@ from roost.cli import client_command
 from roost.cli.main import main
 from roost.client.rpc_client import RpcClient
 from roost.errors import HypervisorError
-from roost.inventory.importer import import_fleet
 from roost.messages.context import RequestContext
 from roost.messages.oslo import RpcOptions
+from roost.records.fleet_import import import_fleet
 from roost.sources.fleet_file import Fleet
 from roost.store.schema import allocations, migrations, servers, services
 

@@ -9,9 +9,9 @@ from tests.flow.cloud import CONTEXT, UUID, hosts_of, request
 from tests.store.fleets import LATER
 
 from roost import NoValidHost, ServerGroup
-from roost.inventory.servers import save_server_state
 from roost.messages.context import RequestContext
 from roost.model.resources import move_of
+from roost.records.servers import save_server_state
 from roost.store.schema import changes, servers
 
 GROUP = "0f0e3c53-5b0f-4f0e-8f0e-2b7d1d1f6a52"

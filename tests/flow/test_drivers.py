@@ -8,8 +8,8 @@ from tests.flow.cloud import UUID, hosts_of, request
 
 from roost.all_options import read_options
 from roost.errors import NoValidHost, PluginFailed, PluginNotFound, RoostError
-from roost.inventory.outages import save_probe
-from roost.inventory.services import save_heartbeats, save_service_heartbeat
+from roost.records.outages import save_probe
+from roost.records.services import save_heartbeats, save_service_heartbeat
 from roost.scheduler.drivers.caching_scheduler import CachingScheduler
 from roost.scheduler.drivers.chance_scheduler import ChanceScheduler
 from roost.scheduler.drivers.filter_scheduler import FilterScheduler

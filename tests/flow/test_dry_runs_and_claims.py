@@ -14,10 +14,10 @@ from roost.all_options import read_options
 from roost.errors import BadInput, NoValidHost
 from roost.hosts import HostTable
 from roost.hosts.record import default_node_uuid
-from roost.inventory.importer import import_fleet
 from roost.ledger.unlocked_read import GroupPlaces, HeldNode
 from roost.model import ServerGroup
 from roost.model.group import GROUP_POLICIES
+from roost.records.fleet_import import import_fleet
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.claiming import ClaimLoop
 from roost.scheduler.preparation import Preparation

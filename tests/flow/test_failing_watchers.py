@@ -8,8 +8,8 @@ from tests.failing_watchers import EVERYWHERE, OF_DECISIONS, OF_NOTIFICATIONS, f
 from tests.flow.cloud import CONTEXT, UUID, request, state_of
 
 from roost.best_effort import SWALLOWED
-from roost.decisions.store import DecisionStore
 from roost.errors import RemoteNoValidHost
+from roost.records.decisions import DecisionStore
 from roost.scheduler.service.shadow_service import ShadowService
 
 HOSTS = {"a": {}, "b": {"total_usable_ram_mb": 16384}}

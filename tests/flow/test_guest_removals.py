@@ -8,7 +8,7 @@ from tests.unit.compute.agents import Killed, KillSwitch
 
 from roost.compute.drivers.base import GuestSpec
 from roost.errors import BrokerUnreachable
-from roost.inventory.service_catalogue import delete_service
+from roost.records.service_catalogue import delete_service
 from roost.store.schema import guest_removals, services
 
 NOTICE = "refresh_instance"

@@ -5,7 +5,7 @@ import pytest
 from tests.flow.moving_cloud import SECONDS_UNTIL_DOWN, MovingCloud
 
 from roost.errors import BrokerUnreachable, RemoteFailure
-from roost.inventory.outages import save_probe
+from roost.records.outages import save_probe
 
 OUTAGE_SECONDS = 80
 

@@ -11,14 +11,14 @@ from tests.flow.whole_cloud import WholeCloud
 
 from roost.all_options import read_options
 from roost.client.rpc_client import RpcClient
-from roost.decisions.store import DecisionStore, RecordedState
 from roost.errors import BadInput, RemoteNoValidHost, UnknownName
 from roost.inspection.past_decision import PastDecision
-from roost.inventory.services import set_service_flags
 from roost.messages.context import RequestContext
 from roost.messages.oslo import RpcOptions
 from roost.model import ServerGroup
 from roost.model.json_records import to_json
+from roost.records.decisions import DecisionStore, RecordedState
+from roost.records.services import set_service_flags
 from roost.store.schema import decisions
 
 BY_RAM = {"filter_scheduler": {"weight_classes": ["RAMWeigher"]}}

@@ -6,8 +6,8 @@ from sqlalchemy import select, update
 from tests.flow.whole_cloud import USER, WholeCloud
 
 from roost.errors import BadInput, RemoteNoValidHost, RpcTimeout, UnknownName
-from roost.servers.server import Fault
-from roost.servers.tasks import next_work
+from roost.records.server import Fault
+from roost.records.server_steps import next_work
 from roost.store.schema import server_groups
 
 INLINE = {"name": "own", "vcpus": 1, "memory_mb": 128, "root_gb": 1}

@@ -10,10 +10,10 @@ from tests.flow.test_dry_runs_and_claims import Cases, answer, facts_of, random_
 
 from roost.errors import BadInput, NoValidHost
 from roost.hosts import HostTable
-from roost.inventory.exporter import read_fleet_document
-from roost.inventory.importer import import_fleet
 from roost.library import Scheduler
 from roost.model import ServerGroup
+from roost.records.fleet_export import read_fleet_document
+from roost.records.fleet_import import import_fleet
 from roost.sources.fleet_file import Fleet
 from roost.sources.snapshot import Snapshot, deciding_options
 from roost.store.transactions import reading

@@ -9,12 +9,12 @@ from roost.all_options import read_options
 from roost.client.rpc_client import RpcClient
 from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
 from roost.conductor.service import ConductorService
-from roost.inventory.importer import import_fleet
 from roost.ledger.audit import audit
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
 from roost.messages.oslo import RpcOptions
 from roost.observe.metrics import Metrics
+from roost.records.fleet_import import import_fleet
 from roost.scheduler.service.endpoints import METHODS
 from roost.scheduler.service.own_cloud import OwnCloud
 from roost.scheduler.service.process import SchedulerService

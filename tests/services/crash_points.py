@@ -16,7 +16,7 @@ METHODS = {
     "conductor": (
         "roost.messages.server_messages:ServerMessages.wake",
         "roost.messages.scheduler_client:SchedulerClient.select_destinations",
-        "roost.servers.store:ServerStore.advance",
+        "roost.records.servers:ServerStore.advance",
     ),
     "scheduler": ("roost.ledger.ledger:Ledger.claim", "roost.ledger.ledger:Ledger.claim_and_move"),
     "compute": (
@@ -25,7 +25,7 @@ METHODS = {
         "roost.compute.drivers.fake:FakeDriver.power_off",
         "roost.compute.drivers.fake:FakeDriver.destroy",
         "roost.messages.server_messages:ServerMessages.wake",
-        "roost.servers.store:ServerStore.advance",
+        "roost.records.servers:ServerStore.advance",
     ),
 }
 POINTS = [

@@ -18,9 +18,9 @@ from roost.cluster.state_folder import StateFolder
 from roost.compute.drivers.fake_guests import FakeHypervisors
 from roost.errors import BadInput, ProcessFailed, RpcTimeout, RpcUnreachable, ServerChanged
 from roost.ledger.audit import audit
-from roost.servers.listing import ServerFilters
-from roost.servers.states import ACTIVE, DELETED, ERROR, RUNNING
-from roost.servers.store import ServerStore
+from roost.records.listing import ServerFilters
+from roost.records.server import ACTIVE, DELETED, ERROR, RUNNING
+from roost.records.servers import ServerStore
 from roost.store.engine import DatabaseOptions, open_engine
 
 PATIENCE_SECONDS, CLEAN_SECONDS = 60, 20

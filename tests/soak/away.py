@@ -15,8 +15,8 @@ from tests.soak.clients import Figures, demand, named
 
 from roost.compute.drivers.fake_guests import FakeHypervisors
 from roost.errors import DatabaseError
-from roost.servers.listing import ServerFilters
-from roost.servers.states import ACTIVE, RESIZED, RUNNING, SHELVED_OFFLOADED
+from roost.records.listing import ServerFilters
+from roost.records.server import ACTIVE, RESIZED, RUNNING, SHELVED_OFFLOADED
 
 DEFAULTS = """
 [DEFAULT]

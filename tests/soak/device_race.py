@@ -15,8 +15,8 @@ from tests.soak.device_worker import KINDS
 from tests.soak.looking import Watch, open_own, rows_of
 
 from roost import Fleet
-from roost.inventory.importer import import_fleet
 from roost.ledger.audit import audit
+from roost.records.fleet_import import import_fleet
 from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade
 

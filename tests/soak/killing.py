@@ -12,7 +12,7 @@ from tests.services.crashing_cluster import CrashingCluster, request_for
 from tests.soak.clients import Figures, Progress, no_progress
 
 from roost.cluster.plan import SERVICES
-from roost.servers.listing import ServerFilters
+from roost.records.listing import ServerFilters
 
 MOVES = ("migrate_server_cold", "live_migrate_server")
 MOST_SERVERS = 12

@@ -26,7 +26,7 @@ from tests.soak.looking import OVER_LIMIT, SHARED_HOSTS, Watch, check_counts, ho
 from tests.soak.race_worker import ASKED
 
 from roost import Fleet
-from roost.inventory.importer import import_fleet
+from roost.records.fleet_import import import_fleet
 from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade
 

@@ -6,7 +6,7 @@ import datetime
 from sqlalchemy import delete, select
 from tests.store.rows import contents
 
-from roost.inventory.importer import import_fleet
+from roost.records.fleet_import import import_fleet
 from roost.sources.fleet_file import Fleet
 from roost.store import schema
 from roost.store.change_log import Change

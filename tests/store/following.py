@@ -21,7 +21,7 @@ from tests.store.servers import MariaDB, PostgreSQL
 from tests.store.writers import SMALL, Writer, writing
 
 from roost.errors import DatabaseError
-from roost.inventory.importer import import_fleet
+from roost.records.fleet_import import import_fleet
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.sources.fleet_file import Fleet

@@ -26,8 +26,8 @@ from tests.store.fleets import (
 from roost.errors import BadInput, UnknownName
 from roost.hosts import HostRecord, Inventory
 from roost.hosts.record import default_node_uuid
-from roost.inventory.agent_reports import LARGEST_EXACT, delete_node, save_report
-from roost.inventory.services import save_heartbeats, set_service_flags
+from roost.records.reports import LARGEST_EXACT, delete_node, save_report
+from roost.records.services import save_heartbeats, set_service_flags
 from roost.store import schema
 from roost.store.change_log import AGGREGATES, NODES, SERVICES, Change
 

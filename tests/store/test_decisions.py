@@ -8,11 +8,10 @@ import pytest
 from sqlalchemy import delete, func, select
 from tests.flow.cloud import TurnedClock, request, state_of
 
-from roost.decisions.options import DecisionOptions
-from roost.decisions.pruning import prune_decisions
-from roost.decisions.recorder import DecisionRecorder
-from roost.decisions.store import DecisionStore, read_latest_options
 from roost.errors import DatabaseError, DatabaseUnreachable, NoValidHost, SchemaError, UnknownName
+from roost.records.decisions import DecisionStore, prune_decisions, read_latest_options
+from roost.records.options import DecisionOptions
+from roost.records.recorder import DecisionRecorder
 from roost.scheduler.pipeline import Pipeline
 from roost.store.schema import decision_servers, decisions, scheduler_runs, table_changes, table_checkpoints
 from roost.testing import make_hosts
@@ -160,7 +159,7 @@ def test_other_options_begin_another_run(scheduler):
 def test_decisions_that_no_database_takes_are_given_up_and_counted(scheduler, monkeypatch):
     dropped = []
     monkeypatch.setattr(scheduler.recorder, "_on_dropped", dropped.append)
-    monkeypatch.setattr("roost.decisions.recorder.MOST_WAITING", 3)
+    monkeypatch.setattr("roost.records.recorder.MOST_WAITING", 3)
     for number in range(5):
         scheduler.place(number)
     assert dropped == [4]
@@ -231,7 +230,7 @@ def test_an_id_of_a_request_that_no_column_takes_is_cut(scheduler):
 def test_a_batch_that_the_database_keeps_refusing_is_given_up(scheduler, monkeypatch, refusal):
     dropped = []
     monkeypatch.setattr(scheduler.recorder, "_on_dropped", dropped.append)
-    monkeypatch.setattr("roost.decisions.recorder.MOST_REFUSALS", 2)
+    monkeypatch.setattr("roost.records.recorder.MOST_REFUSALS", 2)
 
     def refuse(*arguments, **more):
         raise refusal("the packet is too large, or the table is gone")
@@ -251,7 +250,7 @@ def test_a_batch_that_the_database_keeps_refusing_is_given_up(scheduler, monkeyp
 
 
 def test_states_without_decisions_do_not_pile_up(scheduler, monkeypatch):
-    monkeypatch.setattr("roost.decisions.recorder.MOST_CHECKPOINTS_WAITING", 3)
+    monkeypatch.setattr("roost.records.recorder.MOST_CHECKPOINTS_WAITING", 3)
     for _ in range(10):
         scheduler.recorder.begin({})
         scheduler.recorder.observe(scheduler.table, request(256))

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import delete, insert
 
 from roost.api.roost.event_log import DECISION, HOST, EventLog, EventPosition
-from roost.decisions.store import DecisionStore
 from roost.errors import BadInput
+from roost.records.decisions import DecisionStore
 from roost.store.change_log import NODES, SERVERS, SERVICES, USAGE
 from roost.store.schema import changes, compute_nodes, decisions
 

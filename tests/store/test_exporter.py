@@ -27,9 +27,9 @@ from tests.store.fleets import (
 
 from roost.hosts import HostRecord, HostTable
 from roost.hosts.encoded import freeze
-from roost.inventory.exporter import export_fleet
-from roost.inventory.importer import import_fleet
 from roost.model import Service
+from roost.records.fleet_export import export_fleet
+from roost.records.fleet_import import import_fleet
 from roost.sources.fleet_file import Fleet
 from roost.store import schema
 from roost.store.schema_upgrade import upgrade

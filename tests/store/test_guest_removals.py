@@ -9,8 +9,8 @@ from sqlalchemy import insert, update
 
 from roost.clock import SystemClock
 from roost.errors import ServerChanged
-from roost.servers.server import Server
-from roost.servers.store import ServerStore
+from roost.records.server import Server
+from roost.records.servers import ServerStore
 from roost.store.schema import guest_removals, servers, services
 from roost.store.transactions import writing
 

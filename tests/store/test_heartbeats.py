@@ -14,12 +14,12 @@ from roost.compute.drivers.fake_guests import FakeHypervisors
 from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
-from roost.inventory.exporter import export_fleet
-from roost.inventory.services import read_agents_on, read_hosts_up, save_heartbeats, save_service_heartbeat
 from roost.ledger.ledger import Ledger
+from roost.records.fleet_export import export_fleet
+from roost.records.servers import ServerStore
+from roost.records.services import read_agents_on, read_hosts_up, save_heartbeats, save_service_heartbeat
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.ironic_host_manager import make_host_manager
-from roost.servers.store import ServerStore
 from roost.store.schema import services
 from roost.store.store_clock import FollowedClock, StoreClock
 

@@ -13,12 +13,9 @@ from sqlalchemy import delete, select, update
 
 from roost.clock import SystemClock
 from roost.errors import BadInput, Conflict, Forbidden, TokenRefused, UnknownName
-from roost.identity.application_credentials import ApplicationCredentialStore
-from roost.identity.passwords import ScryptCost, verify_password
-from roost.identity.projects import ProjectStore
-from roost.identity.roles import SYSTEM, UNSCOPED
-from roost.identity.tokens import PASSWORD, TokenStore, digest_of
-from roost.identity.users import UserStore
+from roost.records.application_credentials import ApplicationCredentialStore
+from roost.records.tokens import PASSWORD, TokenStore, digest_of
+from roost.records.users import SYSTEM, UNSCOPED, ProjectStore, ScryptCost, UserStore, verify_password
 from roost.store.schema import application_credentials, role_assignments, tokens
 from roost.store.schema import users as stored_users
 from roost.store.transactions import writing

@@ -30,14 +30,14 @@ from tests.store.fleets import (
 from roost.errors import BadInput, DatabaseConflict
 from roost.hosts import HostRecord, HostTable
 from roost.hosts.record import default_node_uuid
-from roost.inventory.import_summary import ImportCounts
-from roost.inventory.importer import OPTIONS_NOTE, import_fleet
-from roost.inventory.row_encoder import unlisted_uuid
 from roost.ledger.claim import Claim
 from roost.ledger.ledger import Ledger
 from roost.ledger.operations import Holding, StartMove
 from roost.model import Aggregate
 from roost.model.resources import Use
+from roost.records.fleet_import import OPTIONS_NOTE, import_fleet
+from roost.records.import_summary import ImportCounts
+from roost.records.node_rows import unlisted_uuid
 from roost.sources.fleet_file import Fleet
 from roost.store import schema
 from roost.store.change_log import AGGREGATES, NODES, SERVERS, SERVICES, USAGE, Change

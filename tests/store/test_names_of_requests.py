@@ -8,14 +8,14 @@ from sqlalchemy import select
 
 from roost.clock import SystemClock
 from roost.errors import UnknownName
-from roost.inventory.catalogue import find_group, read_flavors, read_images
-from roost.inventory.importer import import_fleet
-from roost.inventory.services import save_service_heartbeat, set_service_flags
-from roost.inventory.zones import read_zones
 from roost.messages.objects.request import request_to_object
 from roost.model import Flavor, RequestSpec
-from roost.servers.server import Fault, Server, TaskData
-from roost.servers.store import ServerStore
+from roost.records.aggregates import read_zones
+from roost.records.catalogue import find_group, read_flavors, read_images
+from roost.records.fleet_import import import_fleet
+from roost.records.server import Fault, Server, TaskData
+from roost.records.servers import ServerStore
+from roost.records.services import save_service_heartbeat, set_service_flags
 from roost.sources.fleet_file import Fleet
 from roost.store.schema import servers, services
 

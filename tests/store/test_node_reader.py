@@ -11,10 +11,10 @@ from roost.hosts import HostRecord, HostTable, Instance, Inventory
 from roost.hosts.numa_cells import host_topology_from_json
 from roost.hosts.pci import pools_from_json
 from roost.hosts.updates import set_usage
-from roost.inventory.aggregates import read_aggregates
-from roost.inventory.node_reader import ReadWarnings, read_nodes
-from roost.inventory.outages import HeartbeatRule
 from roost.model import Flavor, Service
+from roost.records.aggregates import read_aggregates
+from roost.records.node_reader import ReadWarnings, read_nodes
+from roost.records.outages import HeartbeatRule
 from roost.scheduler.replica.usage_reader import read_usage
 from roost.store import statements as bulk
 

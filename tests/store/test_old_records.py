@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from roost.clock import SystemClock
-from roost.servers import pruning
-from roost.servers.server import Fault, Migration, Server
-from roost.servers.store import ServerStore
+from roost.records import servers as pruning
+from roost.records.server import Fault, Migration, Server
+from roost.records.servers import ServerStore
 from roost.store.schema import migrations, server_faults, servers, services
 from roost.store.transactions import writing
 

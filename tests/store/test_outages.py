@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import delete, update
 from tests.store.fleets import wipe
 
-from roost.inventory.outages import save_probe
-from roost.inventory.service_catalogue import LivenessAndZones, list_services
-from roost.inventory.services import is_agent_up, read_agents_on, read_hosts_up, save_heartbeats
+from roost.records.outages import save_probe
+from roost.records.service_catalogue import LivenessAndZones, list_services
+from roost.records.services import is_agent_up, read_agents_on, read_hosts_up, save_heartbeats
 from roost.store.schema import heartbeat_probes, services
 
 START = datetime(2026, 11, 19, 12, tzinfo=UTC)

@@ -7,10 +7,10 @@ import pytest
 from tests.store.fleets import LATER, NOW, UUID, changes_since, count_changes, one, wipe
 
 from roost.hosts import HostRecord, Instance
-from roost.inventory.agent_reports import save_report, save_statistics
 from roost.ledger.claim import Claim
 from roost.ledger.ledger import Ledger
 from roost.model.resources import Use, move_of
+from roost.records.reports import save_report, save_statistics
 from roost.store import schema
 from roost.store.change_log import NODES, Change
 

@@ -12,11 +12,11 @@ from tests.flow.cloud import UUID, Cloud, hosts_of
 from tests.store.fleets import bring, changes_since, tables, wipe, write
 
 from roost import Flavor, NoValidHost, RequestSpec
-from roost.inventory.exporter import export_fleet
 from roost.ledger.audit import audit
 from roost.ledger.ledger import Ledger
 from roost.model.request import Destination
 from roost.model.resources import move_of
+from roost.records.fleet_export import export_fleet
 from roost.store import schema
 from roost.store.schema_upgrade import upgrade
 

@@ -10,11 +10,9 @@ from sqlalchemy import delete, event, insert
 
 from roost.clock import SystemClock
 from roost.errors import BadInput
-from roost.servers.listing import SORT_KEYS, MigrationFilters, ServerFilters
-from roost.servers.server import Fault, Migration
-from roost.servers.states import TASK_STATES, VM_STATES
-from roost.servers.status import STATUSES, status_of
-from roost.servers.store import ServerStore
+from roost.records.listing import SORT_KEYS, MigrationFilters, ServerFilters
+from roost.records.server import STATUSES, TASK_STATES, VM_STATES, Fault, Migration, status_of
+from roost.records.servers import ServerStore
 from roost.store.schema import migrations, server_faults, servers
 from roost.store.transactions import writing
 

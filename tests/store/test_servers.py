@@ -12,8 +12,8 @@ from sqlalchemy import update
 
 from roost.clock import SystemClock
 from roost.errors import IllegalStep, ServerChanged, UnknownName
-from roost.servers.server import Attempt, Fault, Migration, Server, TaskData
-from roost.servers.store import ServerStore
+from roost.records.server import Attempt, Fault, Migration, Server, TaskData
+from roost.records.servers import ServerStore
 from roost.store.schema import changes, servers
 from roost.store.transactions import writing
 

@@ -26,9 +26,9 @@ from roost.api.roost.event_feed import EventFeed
 from roost.api.roost.event_log import EventLog
 from roost.api.routes import ROUTES
 from roost.api.routing import Route, add_routes
-from roost.decisions.store import DecisionStore
 from roost.errors import RoostError
 from roost.observe.metrics import Metrics
+from roost.records.decisions import DecisionStore
 
 DESCRIPTION = (
     "Compute v2.1 with microversions, Identity v3 and Image v2 as far as their clients need them; under /roost/v1 "

@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from roost.errors import TokenRefused
-from roost.identity.caller import Caller
-from roost.identity.tokens import TokenStore
+from roost.records.tokens import Caller, TokenStore
 
 LONGEST_NAME = 255
 

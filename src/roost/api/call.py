@@ -22,14 +22,13 @@ from roost.api.policy import Policy
 from roost.client.interface import CloudClient
 from roost.clock import Clock
 from roost.errors import BadInput, UnknownName
-from roost.identity.caller import Caller
-from roost.identity.sign_in import SignIn
 from roost.messages.context import RequestContext
 from roost.model.uuids import canonical_uuid, is_uuid
 from roost.options.settings import Settings
-from roost.servers.server import Server
-from roost.servers.states import DELETED
-from roost.servers.store import ServerStore
+from roost.records.server import DELETED, Server
+from roost.records.servers import ServerStore
+from roost.records.sign_in import SignIn
+from roost.records.tokens import Caller
 
 Target = Mapping[str, str | None]
 """What a rule is about: project_id and user_id of its owner."""

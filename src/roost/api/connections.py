@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from roost.api.problems import Problem
-from roost.identity.attempts import source_of
+from roost.records.sign_in import source_of
 
 MOST_CONNECTIONS = 1000
 """Of one process."""

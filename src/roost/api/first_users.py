@@ -12,10 +12,8 @@ import yaml
 from sqlalchemy import Engine
 
 from roost.clock import Clock
-from roost.identity.projects import ProjectStore
-from roost.identity.roles import ADMIN, MEMBER, SYSTEM
-from roost.identity.users import UserStore
 from roost.messages.loopback import write_in_one_step
+from roost.records.users import ADMIN, MEMBER, SYSTEM, ProjectStore, UserStore
 
 PASSWORD_BYTES = 16
 

@@ -16,10 +16,9 @@ from keystoneauth1.plugin import AUTH_INTERFACE
 
 from roost.clock import Clock
 from roost.errors import IdentityUnavailable, TokenRefused
-from roost.identity.caller import Caller
-from roost.identity.tokens import digest_of
 from roost.nova_cloud.keystone_section import KeystoneSection
 from roost.options.files import one_line, read_file
+from roost.records.tokens import Caller, digest_of
 
 KEYSTONE_SECTION = KeystoneSection(
     "keystone_authtoken", "identity", ("internal", "public"), "write there what nova-api's nova.conf has"

@@ -15,8 +15,8 @@ from oslo_policy import policy as oslo_policy
 from roost.api.policy_rules import RULES, Rule
 from roost.clock import Clock, SystemClock
 from roost.errors import Forbidden, OptionError, RoostError
-from roost.identity.caller import Caller
 from roost.options.files import one_line, read_conf
+from roost.records.tokens import Caller
 
 LOG = logging.getLogger(__name__)
 

@@ -18,14 +18,14 @@ from roost.api.options import BINARY, KEYSTONE, NO_AUTH, OWN_USERS, ApiOptions
 from roost.api.policy import Policy
 from roost.client.rpc_client import RpcClient
 from roost.clock import Clock
-from roost.identity.sign_in import SignIn
-from roost.identity.tokens import TokenStore
-from roost.inventory.services import save_service_heartbeat
 from roost.messages.interface import RpcServer, Transport
 from roost.messages.oslo import RpcOptions
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
-from roost.servers.store import ServerStore
+from roost.records.servers import ServerStore
+from roost.records.services import save_service_heartbeat
+from roost.records.sign_in import SignIn
+from roost.records.tokens import TokenStore
 from roost.service.options import HostOptions
 from roost.service.rpc_service import RpcService, Task
 

@@ -14,11 +14,10 @@ from roost.cli.arguments import config_files
 from roost.cli.client_command import ClientCommand
 from roost.client.interface import Record
 from roost.clock import SystemClock
-from roost.decisions.queries import DecisionQueries
-from roost.decisions.store import DecisionStore
 from roost.errors import BadInput
 from roost.model.uuids import canonical_uuid
 from roost.options.settings import Settings
+from roost.records.decisions import DecisionQueries, DecisionStore
 from roost.scheduler.cloud_options import NOVA, CloudOptions
 from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.store_clock import StoreClock

@@ -20,9 +20,9 @@ from roost.cli.progress_bar import progress_bar
 from roost.cli.written_file import write_atomically
 from roost.clock import SystemClock
 from roost.errors import BadInput
-from roost.inventory.exporter import export_fleet
-from roost.inventory.import_summary import ImportSummary
-from roost.inventory.importer import import_fleet
+from roost.records.fleet_export import export_fleet
+from roost.records.fleet_import import import_fleet
+from roost.records.import_summary import ImportSummary
 from roost.sources.fields import fleet_schema
 from roost.sources.fleet_file import Fleet
 from roost.sources.snapshot import Snapshot

@@ -15,10 +15,8 @@ from roost.cli.arguments import path_argument
 from roost.cli.db import DbCommand
 from roost.clock import SystemClock
 from roost.errors import BadInput
-from roost.identity.projects import ProjectStore
-from roost.identity.roles import SYSTEM
-from roost.identity.tokens import TokenStore
-from roost.identity.users import UserStore
+from roost.records.tokens import TokenStore
+from roost.records.users import SYSTEM, ProjectStore, UserStore
 from roost.store.schema_upgrade import ensure_current
 
 STDIN = Path("-")

@@ -10,7 +10,7 @@ from roost.cli.arguments import non_empty
 from roost.cli.identity_command import IdentityCommand
 from roost.cli.output import Report
 from roost.cli.server_report import list_report
-from roost.identity.projects import Project
+from roost.records.users import Project
 
 COLUMNS = {"Name": "name", "ID": "id", "Enabled": "enabled"}
 

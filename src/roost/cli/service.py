@@ -30,6 +30,7 @@ from roost.messages.open_transport import open_transport
 from roost.messages.oslo import RpcOptions
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
+from roost.records.server_steps import AGENT_METHODS
 from roost.scheduler.cloud_options import NOVA, CloudOptions, ShadowOptions
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.service.cloud import Cloud
@@ -37,7 +38,6 @@ from roost.scheduler.service.endpoints import METHODS
 from roost.scheduler.service.own_cloud import BINARY, OwnCloud
 from roost.scheduler.service.process import SchedulerService
 from roost.scheduler.service.shadow_service import ShadowService
-from roost.servers.tasks import AGENT_METHODS
 from roost.service.lifecycle import DatabaseService
 from roost.service.options import HostOptions
 from roost.store.engine import DatabaseOptions, open_engine

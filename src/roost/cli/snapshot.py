@@ -14,7 +14,7 @@ from roost.cli.inspected_fleet import load_live_snapshot
 from roost.cli.output import Report, ReportCommand
 from roost.cli.written_file import write_atomically
 from roost.clock import SystemClock
-from roost.servers.descriptions import time_text
+from roost.records.server_views import time_text
 from roost.sources.documents import parse_document, read_text
 from roost.sources.fleet_file import Fleet
 from roost.sources.snapshot import Snapshot, deciding_options, servers_of_instances

@@ -14,8 +14,8 @@ from roost.all_options import read_options
 from roost.client.interface import CloudClient, Record
 from roost.errors import BadInput, FieldError, UnknownName, nearest
 from roost.hosts import HostRecord
+from roost.records.server_views import describe_flavor, describe_host, describe_image
 from roost.scheduler.options import SchedulerOptions
-from roost.servers.descriptions import describe_flavor, describe_host, describe_image
 from roost.sources.snapshot import Snapshot
 
 _FILTERS = ("host", "project_id", "status", "name")

@@ -12,8 +12,8 @@ from roost.cli.identity_command import IdentityCommand, add_scope_arguments
 from roost.cli.output import Report
 from roost.cli.server_report import list_report
 from roost.errors import BadInput
-from roost.identity.roles import SYSTEM
-from roost.identity.tokens import TOKEN, AcceptedToken
+from roost.records.tokens import TOKEN, AcceptedToken
+from roost.records.users import SYSTEM
 
 COLUMNS = {
     "ID": "id",

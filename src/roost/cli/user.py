@@ -17,8 +17,7 @@ from roost.cli.identity_command import (
 from roost.cli.output import Report
 from roost.cli.server_report import list_report
 from roost.errors import BadInput
-from roost.identity.roles import ROLES
-from roost.identity.users import Assignment, User
+from roost.records.users import ROLES, Assignment, User
 
 COLUMNS = {"Name": "name", "ID": "id", "Enabled": "enabled", "Roles": "roles"}
 NO_ROLE = "none"

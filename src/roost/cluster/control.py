@@ -20,7 +20,7 @@ from roost.cluster.private_servers import PostgresqlServer, RabbitmqServer, as_u
 from roost.cluster.process import POLL_SECONDS, ProcessPlan, Started, end_left_behind, stop_processes
 from roost.cluster.state_folder import StateFolder
 from roost.errors import BadInput, ProcessFailed, nearest
-from roost.inventory.importer import import_fleet
+from roost.records.fleet_import import import_fleet
 from roost.sources.fleet_file import Fleet
 from roost.store.engine import DatabaseOptions, open_engine, parse_database_url
 from roost.store.schema_upgrade import upgrade

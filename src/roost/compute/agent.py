@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent on a host: takes messages about servers, one at a time for each server, and does what their records say.
 
-A message only says that there is something to do. What that is, the record of the server says (`servers/tasks.py`):
+A message only says that there is something to do. What that is, the record of the server says (`records/server_steps.py`):
 so a message that is doubled, late or for another host changes nothing, and an agent that was killed goes on at its
 next start with what it left behind.
 """
@@ -31,9 +31,9 @@ from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
 from roost.messages.interface import Method
 from roost.messages.server_messages import ServerMessages
-from roost.servers.server import Server
-from roost.servers.store import ServerStore
-from roost.servers.tasks import next_work
+from roost.records.server import Server
+from roost.records.server_steps import next_work
+from roost.records.servers import ServerStore
 
 LOG = structlog.get_logger(__name__)
 Handler = Callable[[Task], None]

@@ -16,8 +16,8 @@ from roost.errors import RoostError
 from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
 from roost.messages.server_messages import ServerMessages
-from roost.servers.server import Attempt, Fault, Server, TaskData
-from roost.servers.store import ServerStore
+from roost.records.server import Attempt, Fault, Server, TaskData
+from roost.records.servers import ServerStore
 
 LOG = structlog.get_logger(__name__)
 

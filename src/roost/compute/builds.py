@@ -15,10 +15,9 @@ from roost.errors import ComputeResourcesUnavailable, DatabaseError, ServerChang
 from roost.hosts.guests import Guest
 from roost.model.request import RequestSpec
 from roost.model.resources import move_of
-from roost.servers.reader import ENDED
-from roost.servers.server import Migration, Server
-from roost.servers.states import DELETED, DELETING, RUNNING, SCHEDULING
-from roost.servers.store import InTransaction
+from roost.records.server import DELETED, DELETING, RUNNING, SCHEDULING, Migration, Server
+from roost.records.server_views import ENDED
+from roost.records.servers import InTransaction
 
 LOG = structlog.get_logger(__name__)
 

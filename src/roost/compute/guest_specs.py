@@ -13,7 +13,7 @@ from roost.ledger.unlocked_read import HeldNode
 from roost.messages.objects.flavor_image_group import flavor_from_object, image_from_object
 from roost.messages.objects.request import request_to_object
 from roost.model import Flavor, Image, RequestSpec
-from roost.servers.server import Server
+from roost.records.server import Server
 
 
 def make_guest(server: Server, spec: RequestSpec, placement: Guest | None) -> GuestSpec:

@@ -5,7 +5,7 @@
 | --- | --- |
 | a guest that Roost did not define, or whose server the database does not know | reported once, never touched |
 | a guest of a server that is deleted or elsewhere, and does not move here | removed, with a line in the log |
-| no guest of a server that has left one here | acknowledged (`servers/guest_removals.py`) |
+| no guest of a server that has left one here | acknowledged (`records/guest_removals.py`) |
 | a server that should run here, without a running guest | becomes stopped, with a fault that says so |
 | another power state than recorded | recorded |
 | a move that has ended, and that the ledger still holds resources for | ended in the ledger |
@@ -23,10 +23,9 @@ from roost.compute.drivers.base import FoundGuest
 from roost.compute.server_turns import ServerTurns
 from roost.errors import ServerChanged
 from roost.model.resources import move_of
-from roost.servers.ended_moves import end_move
-from roost.servers.reader import ENDED
-from roost.servers.server import Fault, Server
-from roost.servers.states import ACTIVE, DELETED, NO_STATE, PAUSED, RESIZED, SHUTDOWN
+from roost.records.server import ACTIVE, DELETED, NO_STATE, PAUSED, RESIZED, SHUTDOWN, Fault, Server
+from roost.records.server_views import ENDED
+from roost.records.servers import end_move
 
 LOG = structlog.get_logger(__name__)
 

@@ -14,9 +14,8 @@ from roost.compute.guest_specs import booked_on, make_guest
 from roost.errors import ComputeResourcesUnavailable, DatabaseError, RpcTimeout, RpcUnreachable
 from roost.messages.context import RequestContext
 from roost.messages.interface import Method
-from roost.servers.ended_moves import end_move
-from roost.servers.server import Fault
-from roost.servers.states import NO_STATE, PAUSED, RUNNING
+from roost.records.server import NO_STATE, PAUSED, RUNNING, Fault
+from roost.records.servers import end_move
 
 LOG = structlog.get_logger(__name__)
 _NO_ANSWER = (RpcTimeout, RpcUnreachable)

@@ -18,9 +18,8 @@ from roost.errors import ClaimRejected, DatabaseError, ServerChanged
 from roost.messages.objects.flavor_image_group import flavor_to_object
 from roost.model import RequestSpec
 from roost.model.resources import move_of
-from roost.servers.ended_moves import end_move
-from roost.servers.server import Fault, Server
-from roost.servers.states import RESIZE_MIGRATED, RUNNING, SHUTDOWN, STOPPED
+from roost.records.server import RESIZE_MIGRATED, RUNNING, SHUTDOWN, STOPPED, Fault, Server
+from roost.records.servers import end_move
 
 LOG = structlog.get_logger(__name__)
 

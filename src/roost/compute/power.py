@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from roost.compute.agent_parts import AgentParts, Task
-from roost.servers.states import RUNNING, SHUTDOWN
+from roost.records.server import RUNNING, SHUTDOWN
 
 
 class PowerHandlers:

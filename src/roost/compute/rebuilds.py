@@ -11,9 +11,8 @@ from roost.compute.agent_parts import AgentParts, Task, reason_of
 from roost.compute.builds import claim_and_spawn, drop_guest, place_of
 from roost.compute.guest_specs import booked_on, make_guest, stored_request, with_image
 from roost.errors import DatabaseError, ServerChanged
-from roost.servers.ended_moves import end_move
-from roost.servers.server import EVACUATION, Server
-from roost.servers.states import RUNNING, SHUTDOWN, STOPPED
+from roost.records.server import EVACUATION, RUNNING, SHUTDOWN, STOPPED, Server
+from roost.records.servers import end_move
 
 LOG = structlog.get_logger(__name__)
 

@@ -14,7 +14,7 @@ from roost.compute.drivers.base import ComputeDriver, HostDescription
 from roost.compute.tracker import ResourceTracker
 from roost.hosts import HostRecord
 from roost.hosts.guests import GuestSpace
-from roost.inventory.agent_reports import save_report, save_statistics
+from roost.records.reports import save_report, save_statistics
 from roost.store.store_clock import StoreClock
 
 

@@ -20,15 +20,15 @@ from roost.compute.drivers.base import ComputeDriver
 from roost.compute.options import ComputeOptions
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
-from roost.inventory.services import is_agent_up, read_longest_silence, save_heartbeats
 from roost.ledger.ledger import Ledger
 from roost.messages.interface import RpcServer, Transport
 from roost.messages.oslo import RpcOptions
 from roost.messages.server_messages import AGENT_VERSION, ServerMessages
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
-from roost.servers.server import Server
-from roost.servers.store import ServerStore
+from roost.records.server import Server
+from roost.records.servers import ServerStore
+from roost.records.services import is_agent_up, read_longest_silence, save_heartbeats
 from roost.service.options import HeartbeatOptions
 from roost.service.rpc_service import RpcService, Task, stop_server
 

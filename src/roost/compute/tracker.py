@@ -22,8 +22,7 @@ from roost.ledger.ledger import Ledger
 from roost.messages.objects.flavor_image_group import flavor_from_object
 from roost.model import Flavor
 from roost.model.resources import Use, move_of
-from roost.servers.server import Server
-from roost.servers.states import (
+from roost.records.server import (
     BUILDING,
     DELETED,
     REBUILDING,
@@ -32,8 +31,9 @@ from roost.servers.states import (
     RESIZE_REVERTING,
     RESIZED,
     UNSHELVING,
+    Server,
 )
-from roost.servers.store import ServerStore
+from roost.records.servers import ServerStore
 
 _IO_TASKS = frozenset(
     {RESIZE_MIGRATING, REBUILDING, RESIZE_PREP, UNSHELVING, "image_snapshot", "image_backup", "rescuing"}

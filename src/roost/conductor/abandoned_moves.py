@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What becomes of a move whose next host is down: tried elsewhere, taken back, failed, or finished without the host.
 
-The janitor of a conductor calls these, as `servers/tasks.py` says. A server that fails keeps the host where its
+The janitor of a conductor calls these, as `records/server_steps.py` says. A server that fails keeps the host where its
 guest is or was, with what it holds there in the ledger, so that it can be evacuated, rebuilt or deleted. An agent
 that comes back finds a newer generation, and removes guests that are not on its host any more.
 """
@@ -19,8 +19,7 @@ from roost.messages.interface import Method
 from roost.messages.objects.flavor_image_group import flavor_from_object
 from roost.messages.objects.request import request_to_object
 from roost.model.resources import move_of
-from roost.servers.server import Fault, Server
-from roost.servers.states import (
+from roost.records.server import (
     MIGRATING,
     REBUILDING,
     RESIZE_CONFIRMING,
@@ -32,8 +31,10 @@ from roost.servers.states import (
     SHELVING,
     STOPPED,
     UNSHELVING,
+    Fault,
+    Server,
 )
-from roost.servers.tasks import FAIL, FINISH, RESCHEDULE, UNDO
+from roost.records.server_steps import FAIL, FINISH, RESCHEDULE, UNDO
 
 LOG = structlog.get_logger(__name__)
 Outcome = Callable[[Server, str], None]
@@ -64,7 +65,7 @@ class AbandonedMoves:
             FAIL: self.fail_task,
             FINISH: self.finish_without_host,
         }
-        """By what `servers/tasks.py` says of the task."""
+        """By what `records/server_steps.py` says of the task."""
 
     def reschedule_task(self, server: Server, reason: str) -> None:
         """Give the chosen host back, and try another: for a resize, a cold migration or an unshelving."""

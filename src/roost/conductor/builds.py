@@ -29,8 +29,7 @@ from roost.messages.interface import Method
 from roost.messages.objects.request import request_to_object
 from roost.messages.objects.selections import SelectedHost, selection_from_object
 from roost.model import RequestSpec
-from roost.servers.server import BUILD, Fault, Server, TaskData
-from roost.servers.states import BUILDING, SCHEDULING
+from roost.records.server import BUILD, BUILDING, SCHEDULING, Fault, Server, TaskData
 
 LOG = structlog.get_logger(__name__)
 

@@ -11,11 +11,10 @@ from sqlalchemy import Engine
 from roost.clock import Clock
 from roost.conductor.parts import Record
 from roost.conductor.request_names import RequestNames
-from roost.decisions.queries import DecisionQueries
-from roost.decisions.store import DecisionStore
 from roost.errors import BadInput
 from roost.messages.context import RequestContext
 from roost.messages.interface import Method
+from roost.records.decisions import DecisionQueries, DecisionStore
 from roost.store.store_clock import StoreClock
 
 

@@ -14,10 +14,9 @@ from roost.errors import BadInput, RpcError, ServerChanged, UnknownName
 from roost.messages.context import RequestContext
 from roost.messages.interface import Method
 from roost.model.resources import move_of
-from roost.servers.reader import ENDED
-from roost.servers.server import Fault, Server
-from roost.servers.states import DELETED, DELETING
-from roost.servers.tasks import DELETE_UNPLACED, next_work
+from roost.records.server import DELETED, DELETING, Fault, Server
+from roost.records.server_steps import DELETE_UNPLACED, next_work
+from roost.records.server_views import ENDED
 
 LOG = structlog.get_logger(__name__)
 MOST_TRIES = 10

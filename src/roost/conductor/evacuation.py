@@ -13,7 +13,7 @@ from roost.messages.context import RequestContext
 from roost.messages.interface import Method
 from roost.messages.objects.selections import SelectedHost
 from roost.model import RequestSpec
-from roost.servers.server import EVACUATION, Fault, Server
+from roost.records.server import EVACUATION, Fault, Server
 
 PRE_MIGRATING = "pre-migrating"
 

@@ -12,7 +12,7 @@ import structlog
 from roost.conductor.parts import ConductorParts
 from roost.errors import BrokerUnreachable, RpcError
 from roost.messages.context import RequestContext
-from roost.servers.guest_removals import FIRST_WAIT_SECONDS, GuestRemoval
+from roost.records.guest_removals import FIRST_WAIT_SECONDS, GuestRemoval
 
 LOG = structlog.get_logger(__name__)
 MOST_AT_ONCE = 500

@@ -11,9 +11,9 @@ from sqlalchemy import Engine
 from roost.clock import Clock
 from roost.errors import UnknownName
 from roost.hosts import HostRecord
-from roost.inventory.node_reader import read_nodes
-from roost.inventory.node_writer import find_node_ids
-from roost.inventory.outages import read_heartbeat_rule
+from roost.records.node_reader import read_nodes
+from roost.records.node_writer import find_node_ids
+from roost.records.outages import read_heartbeat_rule
 from roost.store.store_clock import StoreClock
 from roost.store.transactions import database_errors
 

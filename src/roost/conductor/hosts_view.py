@@ -16,14 +16,14 @@ from roost.conductor.options import ConductorSettings
 from roost.conductor.parts import Record
 from roost.errors import BadInput, FieldError, UnknownName, nearest
 from roost.hosts import HostRecord
-from roost.inventory.catalogue import read_flavors, read_images
-from roost.inventory.node_reader import read_nodes
-from roost.inventory.node_writer import find_node_ids
-from roost.inventory.outages import read_heartbeat_rule
-from roost.inventory.services import read_last_heartbeats, set_service_flags
 from roost.messages.context import RequestContext
 from roost.messages.interface import Method
-from roost.servers.descriptions import describe_flavor, describe_host, describe_image
+from roost.records.catalogue import read_flavors, read_images
+from roost.records.node_reader import read_nodes
+from roost.records.node_writer import find_node_ids
+from roost.records.outages import read_heartbeat_rule
+from roost.records.server_views import describe_flavor, describe_host, describe_image
+from roost.records.services import read_last_heartbeats, set_service_flags
 from roost.store.store_clock import StoreClock
 from roost.store.transactions import database_errors
 

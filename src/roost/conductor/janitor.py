@@ -19,9 +19,8 @@ from roost.errors import RoostError, ServerChanged
 from roost.ledger.audit import find_abandoned, heal
 from roost.ledger.ledger import Ledger
 from roost.observe.metrics import Metrics
-from roost.servers.server import Server
-from roost.servers.states import DELETING, POWERING_OFF, POWERING_ON, SCHEDULING, SPAWNING
-from roost.servers.tasks import next_work
+from roost.records.server import DELETING, POWERING_OFF, POWERING_ON, SCHEDULING, SPAWNING, Server
+from roost.records.server_steps import next_work
 
 LOG = structlog.get_logger(__name__)
 Outcome = Callable[[Server, str], None]

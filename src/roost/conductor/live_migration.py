@@ -17,8 +17,7 @@ from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost, RpcTimeout,
 from roost.messages.context import RequestContext
 from roost.messages.interface import Method
 from roost.messages.objects.selections import SelectedHost
-from roost.servers.server import LIVE_MIGRATION, Attempt, Server
-from roost.servers.states import PAUSED, RUNNING
+from roost.records.server import LIVE_MIGRATION, PAUSED, RUNNING, Attempt, Server
 
 LOG = structlog.get_logger(__name__)
 QUEUED, PREPARING = "queued", "preparing"

@@ -47,9 +47,9 @@ from roost.messages.oslo import RpcOptions
 from roost.messages.scheduler_client import SchedulerClient
 from roost.messages.server_messages import ServerMessages
 from roost.observe.metrics import Metrics
-from roost.servers.server import Server
-from roost.servers.store import ServerStore
-from roost.servers.tasks import next_work
+from roost.records.server import Server
+from roost.records.server_steps import next_work
+from roost.records.servers import ServerStore
 from roost.service.measured_methods import measured
 
 METHODS = frozenset(

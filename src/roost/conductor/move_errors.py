@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from roost.errors import BadInput, RemoteFailure, RoostError, RpcError
 from roost.messages.context import RequestContext
-from roost.servers.server import Fault, Server
+from roost.records.server import Fault, Server
 
 NO_VALID_HOST = "No valid host was found."
 NOT_ASKED = "No scheduler could be asked for a host."

@@ -26,7 +26,7 @@ from roost.messages.interface import Method
 from roost.messages.objects.flavor_image_group import flavor_from_object, flavor_to_object
 from roost.messages.objects.selections import SelectedHost, selection_from_object
 from roost.model import RequestSpec
-from roost.servers.server import MIGRATION, RESIZE, Server, TaskData
+from roost.records.server import MIGRATION, RESIZE, Server, TaskData
 
 LOG = structlog.get_logger(__name__)
 NOWHERE = {RESIZE: "No valid host found for resize", MIGRATION: "No valid host found for cold migrate"}

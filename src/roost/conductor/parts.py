@@ -26,12 +26,9 @@ from roost.messages.objects.selections import SelectedHost, selection_to_object
 from roost.messages.server_messages import ServerMessages
 from roost.model import Flavor, Image, RequestSpec
 from roost.model.resources import move_of
-from roost.servers.ended_moves import end_move
-from roost.servers.lifecycle import LIFE_CYCLE, cannot_while
-from roost.servers.server import Attempt, Fault, Migration, Server, TaskData
-from roost.servers.states import DELETED, DELETING, RESIZED
-from roost.servers.store import ServerStore
-from roost.servers.tasks import next_work
+from roost.records.server import DELETED, DELETING, RESIZED, Attempt, Fault, Migration, Server, TaskData
+from roost.records.server_steps import LIFE_CYCLE, cannot_while, next_work
+from roost.records.servers import ServerStore, end_move
 
 LOG = structlog.get_logger(__name__)
 

@@ -19,7 +19,7 @@ from roost.messages.interface import Method
 from roost.messages.objects.flavor_image_group import image_from_object, image_to_object
 from roost.messages.objects.selections import SelectedHost
 from roost.model import RequestSpec
-from roost.servers.server import EVACUATION, REBUILD, Server
+from roost.records.server import EVACUATION, REBUILD, Server
 
 
 class Rebuilds:

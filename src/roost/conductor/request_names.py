@@ -12,14 +12,14 @@ from sqlalchemy import Engine
 from roost.conductor.move_errors import refuse_unless_admin
 from roost.conductor.servers_view import find_server
 from roost.errors import BadInput, FieldError, UnknownName, nearest
-from roost.inventory.catalogue import find_group, read_flavors, read_images
-from roost.inventory.node_writer import find_host
-from roost.inventory.zones import read_zones
 from roost.messages.context import RequestContext
 from roost.model import Flavor, Image, ServerGroup
 from roost.model.json_records import from_json
-from roost.servers.server import Server
-from roost.servers.store import ServerStore
+from roost.records.aggregates import read_zones
+from roost.records.catalogue import find_group, read_flavors, read_images
+from roost.records.node_writer import find_host
+from roost.records.server import Server
+from roost.records.servers import ServerStore
 from roost.store.transactions import database_errors
 
 MOST_ENTRIES, MOST_BYTES = 128, 65536

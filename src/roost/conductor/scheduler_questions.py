@@ -20,7 +20,7 @@ from roost.messages.objects.selections import SelectedHost
 from roost.messages.scheduler_client import DestinationPlan, SchedulerClient
 from roost.model import RequestSpec
 from roost.model.request import Destination, Retry
-from roost.servers.server import Attempt
+from roost.records.server import Attempt
 
 LOG = structlog.get_logger(__name__)
 MOST_TRIES = 6

@@ -16,7 +16,7 @@ from roost.conductor.parts import ConductorParts, Record
 from roost.errors import FieldError, UnknownName, nearest
 from roost.messages.context import RequestContext
 from roost.messages.interface import Method
-from roost.servers.server import Server, hostname_of
+from roost.records.server import Server, hostname_of
 
 LONGEST_NAME = 255
 MOST_METADATA = 128

@@ -10,10 +10,10 @@ from roost.conductor.parts import Record
 from roost.errors import FieldError, nearest
 from roost.messages.context import RequestContext
 from roost.messages.interface import Method
-from roost.servers.descriptions import describe_fully, describe_migration, describe_server, shows_fault
-from roost.servers.listing import ServerFilters
-from roost.servers.server import Server
-from roost.servers.store import ServerStore
+from roost.records.listing import ServerFilters
+from roost.records.server import Server
+from roost.records.server_views import describe_fully, describe_migration, describe_server, shows_fault
+from roost.records.servers import ServerStore
 
 _FILTERS = ("host", "project_id", "status", "name", "after", "limit")
 MOST_LISTED = 1000

@@ -11,13 +11,13 @@ from sqlalchemy import Engine
 from roost.clock import Clock
 from roost.conductor.manager import ConductorManager
 from roost.conductor.options import ConductorOptions, ConductorSettings
-from roost.inventory.outages import probe_seconds, save_probe
-from roost.inventory.services import save_service_heartbeat
 from roost.messages.interface import RpcServer, Transport
 from roost.messages.oslo import RpcOptions
 from roost.messages.server_messages import CONDUCTOR_VERSION
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
+from roost.records.outages import probe_seconds, save_probe
+from roost.records.services import save_service_heartbeat
 from roost.service.options import HeartbeatOptions, HostOptions
 from roost.service.rpc_service import RpcService, Task
 

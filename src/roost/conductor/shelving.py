@@ -13,7 +13,7 @@ from roost.messages.context import RequestContext
 from roost.messages.interface import Method
 from roost.messages.objects.request import request_to_object
 from roost.messages.objects.selections import SelectedHost
-from roost.servers.server import UNSHELVE, Server
+from roost.records.server import UNSHELVE, Server
 
 
 class Shelving:

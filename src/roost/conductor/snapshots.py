@@ -14,7 +14,7 @@ from roost.errors import BadInput
 from roost.messages.context import RequestContext
 from roost.messages.interface import Method
 from roost.options.files import Sections
-from roost.sources.taking import take_snapshot
+from roost.records.snapshot_taking import take_snapshot
 from roost.store.store_clock import StoreClock
 
 

@@ -12,9 +12,8 @@ from roost.conductor.parts import ConductorParts, Record
 from roost.errors import FieldError, IllegalStep, RpcError, UnknownName
 from roost.messages.context import RequestContext
 from roost.messages.interface import Method
-from roost.servers.reader import ENDED
-from roost.servers.server import Server
-from roost.servers.states import ACTIVE, DELETED, ERROR
+from roost.records.server import ACTIVE, DELETED, ERROR, Server
+from roost.records.server_views import ENDED
 
 LOG = structlog.get_logger(__name__)
 

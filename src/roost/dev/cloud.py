@@ -25,14 +25,9 @@ from roost.compute.options import FakeDriverOptions
 from roost.compute.service import ComputeService
 from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
 from roost.conductor.service import ConductorService
-from roost.decisions.records import decision_from_data
 from roost.dev.fleet import GPU_ALIAS, GROUP, DevFleet, HostKind
 from roost.dev.state_directory import StateDirectory
 from roost.errors import SchemaError
-from roost.identity.projects import ProjectStore
-from roost.identity.users import UserStore
-from roost.inventory.group_catalogue import adopt_group
-from roost.inventory.importer import import_fleet
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
 from roost.messages.loopback import LoopbackServer
@@ -40,10 +35,14 @@ from roost.messages.oslo import RpcOptions
 from roost.model import Decision
 from roost.observe.metric_definitions import API, COMPUTE, CONDUCTOR, SCHEDULER
 from roost.observe.metrics import Metrics
+from roost.records.decision_codec import decision_from_data
+from roost.records.fleet_import import import_fleet
+from roost.records.group_catalogue import adopt_group
+from roost.records.server_steps import AGENT_METHODS
+from roost.records.users import ProjectStore, UserStore
 from roost.scheduler.service.endpoints import METHODS as SCHEDULER_METHODS
 from roost.scheduler.service.own_cloud import OwnCloud
 from roost.scheduler.service.process import SchedulerService
-from roost.servers.tasks import AGENT_METHODS
 from roost.service.lifecycle import ManagedService
 from roost.sources.fleet_file import Fleet
 from roost.store.engine import DatabaseOptions, open_engine

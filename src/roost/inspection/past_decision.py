@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from roost.decisions.records import decision_from_data
-from roost.decisions.store import RecordedState
 from roost.library import Scheduler
 from roost.messages.objects.request import request_from_object
+from roost.records.decision_codec import decision_from_data
+from roost.records.decisions import RecordedState
 from roost.scheduler.explain.explaining import explain_host, explain_request
 from roost.scheduler.explain.host_names import find_row
 from roost.scheduler.explain.records import Explanation, HostExplanation

@@ -13,11 +13,11 @@ from sqlalchemy.engine import Engine
 
 from roost.errors import DatabaseError
 from roost.hosts import Instance
-from roost.inventory.outages import Outage, ProbeRecord, microseconds
 from roost.model import Service
 from roost.nova_cloud.databases.cell_changes import CellChanges, ComputeService, PlacedInstance
 from roost.nova_cloud.databases.cell_reader import CellReader
 from roost.nova_cloud.databases.cells import Cell
+from roost.records.outages import Outage, ProbeRecord, microseconds
 from roost.scheduler.replica.heartbeats import Heartbeat
 
 LOG = logging.getLogger(__name__)

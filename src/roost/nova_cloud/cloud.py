@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy.engine import URL
 
 from roost.clock import Clock
-from roost.decisions.recorder import DecisionRecorder
 from roost.messages.interface import Notifier, Transport
 from roost.messages.oslo import RpcOptions
 from roost.model import ServerGroup
@@ -38,6 +37,7 @@ from roost.nova_cloud.source import NovaSource
 from roost.nova_cloud.write_rights import RepeatedWrite
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
+from roost.records.recorder import DecisionRecorder
 from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CellDatabaseOptions, CloudOptions
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions

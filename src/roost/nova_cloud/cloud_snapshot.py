@@ -15,7 +15,6 @@ from typing import Any
 
 from roost.clock import Clock
 from roost.hosts import HostRecord
-from roost.inventory.exporter import fleet_document
 from roost.model import Aggregate, Flavor, Service
 from roost.model.json_records import to_json
 from roost.nova_cloud.cloud import NovaCloud
@@ -23,6 +22,7 @@ from roost.nova_cloud.databases.api_reader import ApiReader
 from roost.nova_cloud.source import NovaSource
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
+from roost.records.fleet_export import fleet_document
 from roost.scheduler.build import filters_to_run
 from roost.sources.snapshot import Snapshot, deciding_options, servers_of_instances
 

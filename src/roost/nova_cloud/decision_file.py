@@ -12,10 +12,10 @@ import random
 from pathlib import Path
 
 from roost.clock import Clock
-from roost.decisions.options import DecisionOptions
 from roost.errors import RoostError
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
+from roost.records.options import DecisionOptions
 from roost.scheduler.cloud_options import CloudOptions
 from roost.scheduler.service.decision_keeping import DecisionKeeping
 from roost.store.engine import DatabaseOptions, open_engine

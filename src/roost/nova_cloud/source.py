@@ -19,9 +19,6 @@ from datetime import datetime
 from roost.errors import NoReadableCell
 from roost.hosts import HostRecord, HostTable, Inventory
 from roost.hosts.record import Pair
-from roost.inventory.aggregates import HostAggregates, aggregates_of_hosts
-from roost.inventory.node_reader import StoredNode
-from roost.inventory.outages import HeartbeatRule
 from roost.model import Aggregate
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.nova_cloud.cell_state import CellNode, CellState
@@ -30,6 +27,9 @@ from roost.nova_cloud.databases.cells import Cell
 from roost.nova_cloud.own_claims import OwnClaims
 from roost.nova_cloud.placement.provider_reader import ProviderReader
 from roost.nova_cloud.placement.providers import Provider
+from roost.records.aggregates import HostAggregates, aggregates_of_hosts
+from roost.records.node_reader import StoredNode
+from roost.records.outages import HeartbeatRule
 from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex
 from roost.scheduler.replica.heartbeats import Heartbeat
 

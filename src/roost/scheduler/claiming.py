@@ -16,7 +16,6 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from roost.decisions.recorder import SeenState
 from roost.errors import (
     AlreadyClaimed,
     ClaimRejected,
@@ -30,6 +29,7 @@ from roost.hosts.guests import GuestSpace, digest_of_asked, guest_of
 from roost.hosts.record import Pair
 from roost.ledger.claim import Claim, claim_for
 from roost.model import Decision, RequestSpec, Selection
+from roost.records.recorder import SeenState
 from roost.scheduler.choice import Randomness
 from roost.scheduler.granter import Granter
 from roost.scheduler.preparation import Preparation

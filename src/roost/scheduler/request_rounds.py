@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from roost.decisions.recorder import SeenState
 from roost.errors import AlreadyClaimed, ClaimRejected, NoValidHost, Refusal
 from roost.hosts import HostTable
 from roost.ledger.claim import AFFINITY
 from roost.ledger.unlocked_read import GroupPlaces
 from roost.model import RequestSpec
 from roost.model.resources import AllocationCandidates, move_of
+from roost.records.recorder import SeenState
 from roost.scheduler.closed_hosts import ClosedHosts, find_closed_sources
 from roost.scheduler.granter import Granter
 from roost.scheduler.prefilters import TRAIT_FILTERS

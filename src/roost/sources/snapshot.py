@@ -38,7 +38,7 @@ from roost.options.declare import Declared
 from roost.options.files import Key, LocatedSections, Sections, check_fleet_option
 from roost.options.settings import Settings
 from roost.plugins.registry import FILTERS, WEIGHERS, is_built_in_path, is_class_name
-from roost.servers.descriptions import describe_flavor, time_text
+from roost.records.server_views import describe_flavor, time_text
 from roost.sources.documents import NotJson, gc_paused, parse_json
 from roost.sources.fields import OPTIONS
 from roost.sources.fleet_file import Fleet

@@ -4,8 +4,8 @@
 import pytest
 from tests.nova_cloud.nested_cloud import PLAIN, VGPU, NestedCloud
 
-from roost.decisions.store import DecisionStore, RecordedState
 from roost.inspection.past_decision import PastDecision
+from roost.records.decisions import DecisionStore, RecordedState
 
 
 @pytest.fixture

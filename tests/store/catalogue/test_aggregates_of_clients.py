@@ -8,7 +8,7 @@ from tests.store.fleets import HOST, LATER, NOW, bring, changes_since, count_cha
 from tests.store.statements import counted_statements, run_together
 
 from roost.errors import BadInput, Conflict, FieldError, UnknownName
-from roost.inventory.aggregate_catalogue import (
+from roost.records.aggregates import (
     add_host_to_aggregate,
     create_aggregate,
     delete_aggregate,

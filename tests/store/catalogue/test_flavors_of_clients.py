@@ -6,8 +6,8 @@ from tests.store.fleets import LATER, NOW, bring, document, one
 from tests.store.statements import counted_statements, run_together
 
 from roost.errors import BadInput, Conflict, UnknownName
-from roost.inventory.catalogue import read_flavors
-from roost.inventory.flavor_catalogue import (
+from roost.records.catalogue import read_flavors
+from roost.records.flavor_catalogue import (
     FlavorFilters,
     NewFlavor,
     create_flavor,
@@ -18,7 +18,7 @@ from roost.inventory.flavor_catalogue import (
     merge_extra_specs,
     update_flavor_description,
 )
-from roost.inventory.paging import Page, SortBy
+from roost.records.paging import Page, SortBy
 from roost.store import schema
 
 SMALL = NewFlavor("small", vcpus=1, memory_mb=512, flavorid="1")

@@ -7,8 +7,8 @@ from tests.store.fleets import HOST, NOW, UUID, bring, read, write
 from tests.store.statements import counted_statements
 
 from roost.errors import BadInput, UnknownName
-from roost.inventory.catalogue import read_group
-from roost.inventory.group_catalogue import (
+from roost.records.catalogue import read_group
+from roost.records.group_catalogue import (
     NewGroup,
     count_groups,
     create_group,

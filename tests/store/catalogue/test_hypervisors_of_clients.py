@@ -11,13 +11,13 @@ from tests.store.statements import counted_statements
 
 from roost.errors import BadInput, UnknownName
 from roost.hosts import HostRecord
-from roost.inventory.agent_reports import save_report
-from roost.inventory.hypervisor_catalogue import HostedServer, get_hypervisor, list_hypervisors, sum_hypervisors
-from roost.inventory.paging import Page
-from roost.inventory.services import set_service_flags
 from roost.ledger.claim import Claim
 from roost.ledger.ledger import Ledger
 from roost.model.resources import Use
+from roost.records.hypervisors import HostedServer, get_hypervisor, list_hypervisors, sum_hypervisors
+from roost.records.paging import Page
+from roost.records.reports import save_report
+from roost.records.services import set_service_flags
 from roost.store import schema
 
 REPORT = HostRecord(

@@ -6,10 +6,10 @@ from tests.store.fleets import LATER, NOW, bring, document, wipe
 from tests.store.statements import counted_statements, run_together
 
 from roost.errors import BadInput, Conflict, FieldError, UnknownName
-from roost.inventory import image_catalogue
-from roost.inventory.catalogue import read_images
-from roost.inventory.exporter import export_fleet
-from roost.inventory.image_catalogue import (
+from roost.records import image_catalogue
+from roost.records.catalogue import read_images
+from roost.records.fleet_export import export_fleet
+from roost.records.image_catalogue import (
     ImageFilters,
     NewImage,
     Range,
@@ -19,7 +19,7 @@ from roost.inventory.image_catalogue import (
     list_images,
     update_image,
 )
-from roost.inventory.paging import Page, SortBy
+from roost.records.paging import Page, SortBy
 
 PROPERTIES = {"os_distro": "debian", "hw_numa_nodes": "2", "my_own": "thing"}
 

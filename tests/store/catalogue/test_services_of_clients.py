@@ -9,9 +9,9 @@ from tests.store.fleets import HOST, NOW, bring, changes_since, claim, count_cha
 from tests.store.statements import counted_statements
 
 from roost.errors import Conflict, UnknownName
-from roost.inventory.aggregate_catalogue import add_host_to_aggregate, create_aggregate, list_aggregates
-from roost.inventory.service_catalogue import LivenessAndZones, delete_service, get_service, list_services
-from roost.inventory.services import save_service_heartbeat, set_service_flags
+from roost.records.aggregates import add_host_to_aggregate, create_aggregate, list_aggregates
+from roost.records.service_catalogue import LivenessAndZones, delete_service, get_service, list_services
+from roost.records.services import save_service_heartbeat, set_service_flags
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.store import schema

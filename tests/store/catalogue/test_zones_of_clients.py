@@ -6,10 +6,10 @@ from datetime import timedelta
 from tests.store.fleets import HOST, NOW, bring
 from tests.store.statements import counted_statements
 
-from roost.inventory.aggregate_catalogue import add_host_to_aggregate, create_aggregate
-from roost.inventory.service_catalogue import LivenessAndZones
-from roost.inventory.services import save_service_heartbeat, set_service_flags
-from roost.inventory.zone_catalogue import list_zones
+from roost.records.aggregates import add_host_to_aggregate, create_aggregate
+from roost.records.service_catalogue import LivenessAndZones
+from roost.records.services import save_service_heartbeat, set_service_flags
+from roost.records.zone_catalogue import list_zones
 
 OPTIONS = LivenessAndZones(60, "nova", "internal")
 

@@ -10,9 +10,8 @@ from roost.api.options import ApiOptions
 from roost.api.service import make_authenticator
 from roost.clock import SystemClock
 from roost.errors import TokenRefused
-from roost.identity.roles import SYSTEM
-from roost.identity.tokens import TokenStore
-from roost.identity.users import UserStore
+from roost.records.tokens import TokenStore
+from roost.records.users import SYSTEM, UserStore
 
 
 @pytest.fixture

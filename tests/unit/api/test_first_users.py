@@ -9,9 +9,7 @@ from tests.store.sqlite_template import open_upgraded
 
 from roost.api.first_users import make_first_users
 from roost.clock import SystemClock
-from roost.identity.passwords import verify_password
-from roost.identity.roles import SYSTEM
-from roost.identity.users import UserStore
+from roost.records.users import SYSTEM, UserStore, verify_password
 
 
 class Cloud:

@@ -15,7 +15,7 @@ from tests.unit.api.keystone_with_tokens import KeystoneWithTokens
 from roost.api import keystone_tokens
 from roost.api.keystone_tokens import open_keystone_tokens
 from roost.errors import IdentityUnavailable, OptionError, TokenRefused
-from roost.identity.caller import Caller
+from roost.records.tokens import Caller
 
 USER = {"id": "u1", "name": "ann", "domain": {"id": "default"}}
 PROJECT = {"id": "p1", "name": "blue"}

@@ -8,8 +8,8 @@ from tests.clocks import SleeplessClock
 
 from roost.api.policy import Policy
 from roost.errors import Forbidden, OptionError
-from roost.identity.caller import Caller
-from roost.identity.roles import with_implied
+from roost.records.tokens import Caller
+from roost.records.users import with_implied
 
 OWN = {"project_id": "blue", "user_id": "ann"}
 OTHERS = {"project_id": "red", "user_id": "bob"}

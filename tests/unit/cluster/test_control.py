@@ -18,7 +18,7 @@ from roost.cluster.private_servers import free_port
 from roost.cluster.process import ProcessPlan
 from roost.cluster.state_folder import StateFolder
 from roost.errors import BadInput, ProcessFailed
-from roost.inventory.catalogue import read_flavors
+from roost.records.catalogue import read_flavors
 from roost.store.engine import DatabaseOptions, open_engine
 
 

@@ -15,7 +15,6 @@ from roost.compute.drivers.fake_guests import FakeHypervisors
 from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
-from roost.inventory.services import is_agent_up, save_heartbeats
 from roost.ledger.claim import claim_for
 from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
@@ -26,9 +25,10 @@ from roost.messages.oslo import RpcOptions
 from roost.messages.server_messages import AGENT_VERSION, ServerMessages
 from roost.model import Flavor, RequestSpec
 from roost.model.resources import move_of
-from roost.servers.server import BUILD, Migration, Server, TaskData
-from roost.servers.store import ServerStore
-from roost.servers.tasks import next_work
+from roost.records.server import BUILD, Migration, Server, TaskData
+from roost.records.server_steps import next_work
+from roost.records.servers import ServerStore
+from roost.records.services import is_agent_up, save_heartbeats
 from roost.service.rpc_service import RpcEndpoint
 from roost.store.schema import compute_nodes
 

@@ -14,8 +14,8 @@ from roost.compute.options import ComputeOptions
 from roost.compute.tracker import ResourceTracker
 from roost.ledger.ledger import Ledger
 from roost.messages.objects.request import request_to_object
-from roost.servers.server import Server
-from roost.servers.store import ServerStore
+from roost.records.server import Server
+from roost.records.servers import ServerStore
 
 NUMBERS = itertools.count(1)
 SMALL = Flavor(1, 512, root_gb=10, ephemeral_gb=2, swap=512, name="small")

@@ -17,10 +17,10 @@ from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
 from roost.hosts import HostView
 from roost.hosts.record import default_node_uuid
-from roost.inventory.agent_reports import delete_node
-from roost.inventory.services import save_heartbeats
 from roost.ledger.claim import Claim
 from roost.model.resources import Use
+from roost.records.reports import delete_node
+from roost.records.services import save_heartbeats
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.ironic_host_manager import make_host_manager

@@ -17,14 +17,14 @@ from roost.hosts.guests import Guest, GuestSpace
 from roost.hosts.numa_cells import HostCell, HostTopology
 from roost.hosts.pci import pools_from_json
 from roost.hosts.record import default_node_uuid
-from roost.inventory.agent_reports import save_report
 from roost.ledger.claim import Claim
 from roost.messages.objects.flavor_image_group import flavor_to_object
 from roost.messages.objects.selections import SelectedHost, selection_to_object
 from roost.model.numa import InstanceCell
 from roost.model.request import NumaLimits
 from roost.model.resources import Use, move_of
-from roost.servers.server import Migration, TaskData
+from roost.records.reports import save_report
+from roost.records.server import Migration, TaskData
 
 LARGE = Flavor(4, 2048, root_gb=40)
 RESERVED = Use(512, 0, 0)

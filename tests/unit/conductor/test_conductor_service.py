@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy import select
 
 from roost.conductor.manager import METHODS
-from roost.servers.tasks import CONDUCTOR, WORK
+from roost.records.server_steps import CONDUCTOR, WORK
 from roost.store.schema import services
 
 

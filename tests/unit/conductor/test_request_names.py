@@ -7,8 +7,8 @@ import pytest
 from tests.flow.whole_cloud import ADMIN, USER
 
 from roost.errors import UnknownName
-from roost.inventory.flavor_catalogue import NewFlavor, create_flavor
-from roost.inventory.image_catalogue import NewImage, create_image
+from roost.records.flavor_catalogue import NewFlavor, create_flavor
+from roost.records.image_catalogue import NewImage, create_image
 
 FIRST_ID = str(uuid.UUID(int=1))
 """Of an image that is listed before all others."""

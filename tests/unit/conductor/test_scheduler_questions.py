@@ -11,7 +11,7 @@ from roost.errors import RemoteFailure, RemoteNoValidHost, RpcTimeout, RpcUnreac
 from roost.messages.context import RequestContext
 from roost.messages.objects.selections import SelectedHost
 from roost.model import RequestSpec
-from roost.servers.server import Attempt
+from roost.records.server import Attempt
 
 CONTEXT = RequestContext.new("req-1", "ann", "blue", roles=["member"])
 CHOSEN = SelectedHost("a", "a", "node-a", "", {}, None, None)

@@ -13,7 +13,7 @@ from roost.api.compute.body_types import ABSENT, Body, HostName, MetadataKey, Me
 from roost.api.compute.liveness import default_zone
 from roost.api.microversions import v
 from roost.api.times import naive_time
-from roost.inventory.aggregate_catalogue import (
+from roost.records.aggregates import (
     AggregateRecord,
     add_host_to_aggregate,
     create_aggregate,

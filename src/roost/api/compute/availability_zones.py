@@ -11,8 +11,8 @@ from roost.api.call import Call, CurrentCall, answer
 from roost.api.compute.liveness import liveness_and_zones
 from roost.api.compute.services import APIS
 from roost.api.times import naive_time
-from roost.inventory.service_catalogue import ServiceRecord
-from roost.inventory.zone_catalogue import ZoneRecord, list_zones
+from roost.records.service_catalogue import ServiceRecord
+from roost.records.zone_catalogue import ZoneRecord, list_zones
 
 
 def list_names(call: CurrentCall) -> Response:

@@ -14,7 +14,7 @@ from roost.api.compute.extra_spec_rules import check_extra_spec
 from roost.api.compute.flavors import visible_flavor
 from roost.api.microversions import v
 from roost.errors import BadInput, UnknownName
-from roost.inventory.flavor_catalogue import delete_extra_spec, merge_extra_specs
+from roost.records.flavor_catalogue import delete_extra_spec, merge_extra_specs
 
 CHECKED = v(86)
 """Since when extra specs of namespaces that nova knows are checked."""

@@ -15,7 +15,7 @@ from roost.api.compute.paging import Direction, Limit, Marker, next_links, page_
 from roost.api.compute.query_types import FALSE_WORDS, TRUE_WORDS
 from roost.api.microversions import v
 from roost.errors import BadInput, UnknownName
-from roost.inventory.flavor_catalogue import (
+from roost.records.flavor_catalogue import (
     FlavorFilters,
     FlavorRecord,
     NewFlavor,
@@ -25,7 +25,7 @@ from roost.inventory.flavor_catalogue import (
     list_flavors,
     update_flavor_description,
 )
-from roost.inventory.paging import Page, SortBy
+from roost.records.paging import Page, SortBy
 
 DESCRIPTION, EXTRA_SPECS, SWAP_AS_NUMBER = v(55), v(61), v(75)
 """Since when flavors are shown with their description, with extra specs, and with a swap of 0 as a number."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from roost.api.microversions import Microversion, v
-from roost.inventory.hypervisor_catalogue import HypervisorRecord
+from roost.records.hypervisors import HypervisorRecord
 
 CPU_INFO_AS_OBJECT, UUIDS, EMPTY_SERVERS, WITHOUT_AMOUNTS = v(28), v(53), v(75), v(88)
 """Since when cpu_info is no text, ids are uuids, a hypervisor without servers says so, and amounts are left out."""

@@ -16,9 +16,9 @@ from roost.api.compute.liveness import seconds_until_down
 from roost.api.compute.paging import Limit, Marker, next_links, page_size
 from roost.api.microversions import v
 from roost.errors import BadInput, UnknownName
-from roost.inventory.hypervisor_catalogue import HypervisorRecord, get_hypervisor, list_hypervisors, sum_hypervisors
-from roost.inventory.paging import Page
 from roost.model.uuids import is_uuid
+from roost.records.hypervisors import HypervisorRecord, get_hypervisor, list_hypervisors, sum_hypervisors
+from roost.records.paging import Page
 
 PAGED = v(33)
 

@@ -9,7 +9,7 @@ from fastapi import Query, Response
 
 from roost.api.call import CurrentCall, answer
 from roost.api.microversions import Microversion, v
-from roost.inventory.group_catalogue import count_groups
+from roost.records.group_catalogue import count_groups
 
 UNLIMITED = -1
 _ALWAYS = (

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from roost.api.call import Call
-from roost.inventory.service_catalogue import LivenessAndZones
+from roost.records.service_catalogue import LivenessAndZones
 from roost.scheduler.options import ServiceOptions
 from roost.service.options import HeartbeatOptions
 

@@ -17,9 +17,9 @@ from roost.api.microversions import v
 from roost.api.times import naive_time
 from roost.errors import UnknownName
 from roost.model.uuids import canonical_uuid
-from roost.servers.listing import MigrationFilters
-from roost.servers.reader import ENDED
-from roost.servers.server import LIVE_MIGRATION, Migration, Server
+from roost.records.listing import MigrationFilters
+from roost.records.server import LIVE_MIGRATION, Migration, Server
+from roost.records.server_views import ENDED
 
 INDEX = "os_compute_api:os-migrations:index"
 ALL_PROJECTS, HOSTS = f"{INDEX}:all_projects", f"{INDEX}:host"

@@ -13,8 +13,8 @@ from roost.api.compute.server_bodies import CreateBody, NewServer, check_new_ser
 from roost.api.compute.server_json import DISK_CONFIG, server_links
 from roost.client.interface import CloudClient
 from roost.errors import UnknownName
-from roost.inventory.flavor_catalogue import get_flavor
-from roost.inventory.image_catalogue import get_image
+from roost.records.flavor_catalogue import get_flavor
+from roost.records.image_catalogue import get_image
 
 CREATE = "os_compute_api:servers:create"
 FORCED_HOST = "os_compute_api:servers:create:forced_host"

@@ -32,8 +32,8 @@ from roost.api.microversions import v
 from roost.api.problems import text_of_invalid
 from roost.client.interface import CloudClient
 from roost.errors import BadInput
-from roost.servers.lifecycle import cannot_while
-from roost.servers.server import Server
+from roost.records.server import Server
+from roost.records.server_steps import cannot_while
 
 SHOW = "os_compute_api:servers:show"
 TO_HOST = "os_compute_api:os-migrate-server:migrate:host"

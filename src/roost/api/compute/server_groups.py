@@ -13,7 +13,7 @@ from roost.api.compute.body_types import ABSENT, LARGEST_NUMBER, Body, Name, Pos
 from roost.api.compute.paging import Limit, page_size
 from roost.api.microversions import v
 from roost.errors import BadInput
-from roost.inventory.group_catalogue import GroupRecord, NewGroup, create_group, delete_group, get_group, list_groups
+from roost.records.group_catalogue import GroupRecord, NewGroup, create_group, delete_group, get_group, list_groups
 
 RULE = "os_compute_api:os-server-groups"
 SHOWS_OWNER, SOFT, ONE_POLICY = v(13), v(15), v(64)

@@ -13,13 +13,11 @@ from roost.api.call import Call, owner_of
 from roost.api.compute.liveness import seconds_until_down
 from roost.api.microversions import v
 from roost.api.times import naive_time, utc_text
-from roost.inventory.group_catalogue import read_groups_of_server
-from roost.inventory.services import read_agents_on
 from roost.model import Flavor, Image, Service
-from roost.servers.descriptions import shows_fault
-from roost.servers.server import Fault, Server, hostname_of
-from roost.servers.states import NO_STATE, RUNNING, SHUTDOWN
-from roost.servers.status import status_of
+from roost.records.group_catalogue import read_groups_of_server
+from roost.records.server import NO_STATE, RUNNING, SHUTDOWN, Fault, Server, hostname_of, status_of
+from roost.records.server_views import shows_fault
+from roost.records.services import read_agents_on
 
 Json = dict[str, Any]
 

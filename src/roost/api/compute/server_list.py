@@ -17,9 +17,8 @@ from roost.api.compute.query_types import Limit, QueryFlag, QueryTime
 from roost.api.compute.server_json import describe_briefly, describe_servers
 from roost.api.request_limits import has_no_text
 from roost.errors import BadInput, Forbidden
-from roost.servers.listing import ASCENDING, DESCENDING, ServerFilters
-from roost.servers.server import Server
-from roost.servers.states import NO_STATE, RUNNING, SHUTDOWN
+from roost.records.listing import ASCENDING, DESCENDING, ServerFilters
+from roost.records.server import NO_STATE, RUNNING, SHUTDOWN, Server
 
 INDEX, DETAIL = "os_compute_api:servers:index", "os_compute_api:servers:detail"
 ALL_FILTERS = "os_compute_api:servers:allow_all_filters"

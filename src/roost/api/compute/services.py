@@ -14,9 +14,9 @@ from roost.api.compute.liveness import liveness_and_zones
 from roost.api.microversions import v
 from roost.api.times import naive_time
 from roost.errors import BadInput
-from roost.inventory.service_catalogue import ServiceRecord, delete_service, get_service, list_services
-from roost.inventory.services import set_service_flags
 from roost.model.uuids import is_uuid
+from roost.records.service_catalogue import ServiceRecord, delete_service, get_service, list_services
+from roost.records.services import set_service_flags
 
 AGENT = "nova-compute"
 APIS = ("nova-osapi_compute", "nova-metadata")

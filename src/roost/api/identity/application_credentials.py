@@ -13,7 +13,7 @@ from roost.api.identity.bodies import CredentialBody
 from roost.api.identity.tokens import sign_in_of
 from roost.api.times import keystone_time, parse_time
 from roost.errors import BadInput, Forbidden, UnknownName
-from roost.identity.application_credentials import ApplicationCredential, ApplicationCredentialStore
+from roost.records.application_credentials import ApplicationCredential, ApplicationCredentialStore
 
 
 def create_credential(call: CurrentCall, request: Request, user_id: str, body: CredentialBody) -> Response:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from roost.errors import BadInput, SignInRefused
-from roost.identity.roles import SYSTEM, UNSCOPED
+from roost.records.users import SYSTEM, UNSCOPED
 
 Name = Annotated[str, Field(min_length=1, max_length=255)]
 Secret = Annotated[str, Field(min_length=1, max_length=4096, repr=False)]

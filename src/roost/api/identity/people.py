@@ -11,9 +11,7 @@ from pydantic import BaseModel, Field
 from roost.api.call import Call, CurrentCall, answer
 from roost.api.identity.bodies import DOMAIN_ID, DOMAIN_NAME
 from roost.errors import UnknownName
-from roost.identity.projects import Project, ProjectStore
-from roost.identity.roles import ROLES, SYSTEM
-from roost.identity.users import User, UserStore
+from roost.records.users import ROLES, SYSTEM, Project, ProjectStore, User, UserStore
 
 TextFilter = Annotated[str | None, Field(max_length=255)]
 

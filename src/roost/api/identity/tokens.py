@@ -13,8 +13,8 @@ from roost.api.identity.catalog import describe_catalog
 from roost.api.times import keystone_time
 from roost.api.versions import base_of
 from roost.errors import BadInput, TokenRefused, UnknownName
-from roost.identity.sign_in import SignIn
-from roost.identity.tokens import AcceptedToken, IssuedToken
+from roost.records.sign_in import SignIn
+from roost.records.tokens import AcceptedToken, IssuedToken
 
 DOMAIN = {"id": DOMAIN_ID, "name": DOMAIN_NAME}
 SubjectToken = Annotated[str, Header(alias="X-Subject-Token", min_length=1, max_length=4096)]

@@ -17,8 +17,8 @@ from roost.api.image.bodies import Visibility
 from roost.api.image.images import describe_image
 from roost.api.times import parse_time
 from roost.errors import BadInput
-from roost.inventory.image_catalogue import ImageFilters, Range, list_images
-from roost.inventory.paging import Page, SortBy
+from roost.records.image_catalogue import ImageFilters, Range, list_images
+from roost.records.paging import Page, SortBy
 
 DEFAULT_LIMIT = 25
 """Images on a page, where the client does not say; Glance's."""

@@ -18,7 +18,7 @@ from roost.api.image.bodies import (
 )
 from roost.api.times import utc_text
 from roost.errors import BadInput, Forbidden
-from roost.inventory.image_catalogue import ImageRecord, NewImage, create_image, delete_image, get_image, update_image
+from roost.records.image_catalogue import ImageRecord, NewImage, create_image, delete_image, get_image, update_image
 
 PUBLIC, SHARED = "public", "shared"
 

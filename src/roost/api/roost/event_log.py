@@ -13,10 +13,9 @@ from typing import Any, NamedTuple, Self
 
 from sqlalchemy import Connection, Engine, func, select
 
-from roost.decisions.queries import describe_listed
-from roost.decisions.store import DecisionStore
 from roost.errors import BadInput
-from roost.inventory.changed_hosts import read_changed_hosts
+from roost.records.decisions import DecisionStore, describe_listed
+from roost.records.hypervisors import read_changed_hosts
 from roost.store.change_log import ReadPosition, present_position
 from roost.store.schema import changes, decisions
 from roost.store.transactions import database_errors

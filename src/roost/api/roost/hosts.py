@@ -11,13 +11,13 @@ from sqlalchemy import Connection
 from roost.api.call import Call, CurrentCall, answer
 from roost.errors import UnknownName
 from roost.hosts import HostRecord
-from roost.inventory.hypervisor_catalogue import list_node_ids
-from roost.inventory.node_reader import read_nodes
-from roost.inventory.outages import read_heartbeat_rule
-from roost.inventory.paging import Page
-from roost.inventory.services import read_last_heartbeats
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
-from roost.servers.descriptions import describe_host
+from roost.records.hypervisors import list_node_ids
+from roost.records.node_reader import read_nodes
+from roost.records.outages import read_heartbeat_rule
+from roost.records.paging import Page
+from roost.records.server_views import describe_host
+from roost.records.services import read_last_heartbeats
 from roost.service.options import HeartbeatOptions
 from roost.store.transactions import database_errors
 

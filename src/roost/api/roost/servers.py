@@ -17,10 +17,9 @@ from roost.api.compute.server_actions import ActionRequest, act_on_server
 from roost.api.compute.servers import DELETE, delete_server
 from roost.api.roost.planning import planned_by
 from roost.errors import BadInput, Forbidden
-from roost.servers.descriptions import describe_fully, describe_server, shows_fault
-from roost.servers.listing import ServerFilters
-from roost.servers.server import Server
-from roost.servers.status import STATUSES
+from roost.records.listing import ServerFilters
+from roost.records.server import STATUSES, Server
+from roost.records.server_views import describe_fully, describe_server, shows_fault
 
 BY_UUID = (("uuid", "asc"),)
 Record = dict[str, Any]

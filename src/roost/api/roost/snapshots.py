@@ -6,8 +6,8 @@ from __future__ import annotations
 from fastapi import Response
 
 from roost.api.call import Call, CurrentCall
+from roost.records.snapshot_taking import take_snapshot
 from roost.sources.snapshot import Snapshot, deciding_options
-from roost.sources.taking import take_snapshot
 
 MEDIA = "application/gzip"
 

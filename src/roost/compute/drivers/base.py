@@ -60,7 +60,7 @@ class FoundGuest:
     uuid: str
     name: str
     power_state: str
-    """One of `roost.servers.states.POWER_STATES`."""
+    """One of `roost.records.server.POWER_STATES`."""
     is_own: bool
     """Whether Roost defined it; others are reported and never touched."""
     memory_mb: int = 0

@@ -16,7 +16,7 @@ from roost.compute.options import FakeDriverOptions
 from roost.errors import FieldError, HypervisorError, OptionError
 from roost.hosts.numa_cells import HostCell, HostTopology, PagePool
 from roost.hosts.pci import Pools, pools_from_json
-from roost.servers.states import RUNNING, SHUTDOWN
+from roost.records.server import RUNNING, SHUTDOWN
 
 __all__ = ["FakeDriver", "FakeGuest", "FakeHypervisors"]
 

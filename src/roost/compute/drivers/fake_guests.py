@@ -15,7 +15,7 @@ from typing import Protocol
 from urllib.parse import quote, unquote
 
 from roost.errors import HypervisorError
-from roost.servers.states import RUNNING
+from roost.records.server import RUNNING
 
 _SUFFIX = ".json"
 

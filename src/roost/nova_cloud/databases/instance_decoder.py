@@ -11,7 +11,6 @@ from sqlalchemy import select
 from roost.errors import FieldError
 from roost.hosts import Instance
 from roost.hosts.instances import NO_PROPERTIES
-from roost.inventory.row_decoder import JsonCache
 from roost.messages.objects.aggregates_instances import split_system_metadata
 from roost.messages.objects.flavor_image_group import flavor_from_object
 from roost.model import Flavor
@@ -20,6 +19,7 @@ from roost.model.resources import requested_amounts
 from roost.nova_cloud.databases.cell_changes import PlacedInstance, as_utc
 from roost.nova_cloud.databases.json_columns import decode_column
 from roost.nova_cloud.databases.tables import instance_extra, instances
+from roost.records.node_rows import JsonCache
 
 SELECT_INSTANCES = select(instances, instance_extra.c.flavor).join_from(
     instances, instance_extra, instance_extra.c.instance_uuid == instances.c.uuid, isouter=True

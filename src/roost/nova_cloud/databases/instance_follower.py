@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, and_, or_, select
 
 from roost.hosts.instances import IMAGE_PREFIX
-from roost.inventory.row_decoder import JsonCache
 from roost.nova_cloud.databases.cell_changes import CellChanges, PlacedInstance
 from roost.nova_cloud.databases.instance_decoder import DELETED_STATE, SELECT_INSTANCES, decode_instance, is_placed
 from roost.nova_cloud.databases.tables import instance_system_metadata, instances
 from roost.nova_cloud.databases.watermark import SINCE, Watermark
+from roost.records.node_rows import JsonCache
 from roost.store.statements import MOST_KEYS, in_chunks
 
 _IS_PLACED = and_(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from roost.errors import FieldError
-from roost.inventory.row_decoder import JsonCache
+from roost.records.node_rows import JsonCache
 
 LONGEST_TEXT = 4 << 20
 """Characters of a JSON text that are decoded; nova's columns hold 64 KiB on MariaDB."""

@@ -9,13 +9,13 @@ from typing import Any
 from sqlalchemy import select
 
 from roost.errors import FieldError
-from roost.inventory.row_decoder import UNREPORTED_FIELDS, JsonCache, as_triples, reported_fields
 from roost.messages.objects.numa_pci import host_topology_from_object, pools_from_object
 from roost.model.fields import MAPPING
 from roost.model.kinds import shown
 from roost.nova_cloud.databases.cell_changes import ReportedNode, as_utc
 from roost.nova_cloud.databases.json_columns import LONGEST_TEXT, decode_column
 from roost.nova_cloud.databases.tables import compute_nodes
+from roost.records.node_rows import UNREPORTED_FIELDS, JsonCache, as_triples, reported_fields
 
 SELECT_NODES = select(compute_nodes)
 _COUNTERS = {"num_instances": "num_instances", "num_io_ops": "io_workload", "failed_builds": "failed_builds"}

@@ -10,11 +10,11 @@ from typing import Any
 from sqlalchemy import Connection, or_
 
 from roost.errors import FieldError
-from roost.inventory.row_decoder import JsonCache
 from roost.nova_cloud.databases.cell_changes import CellChanges
 from roost.nova_cloud.databases.node_decoder import SELECT_NODES, decode_node
 from roost.nova_cloud.databases.tables import compute_nodes
 from roost.nova_cloud.databases.watermark import SINCE, Watermark
+from roost.records.node_rows import JsonCache
 
 _ALL_NODES = SELECT_NODES.where(compute_nodes.c.deleted == 0)
 _WRITTEN_NODES = SELECT_NODES.where(

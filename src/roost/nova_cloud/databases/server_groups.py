@@ -9,12 +9,12 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from roost.inventory.row_decoder import JsonCache
 from roost.model import ServerGroup
 from roost.model.fields import MAPPING
 from roost.model.group import MAX_SERVER
 from roost.nova_cloud.databases.json_columns import decode_column
 from roost.nova_cloud.databases.tables import instance_group_member, instance_group_policy, instance_groups
+from roost.records.node_rows import JsonCache
 from roost.store.statements import MOST_KEYS, in_chunks
 
 _GROUPS = (

@@ -12,10 +12,10 @@ from sqlalchemy import Engine
 from roost.best_effort import best_effort
 from roost.clock import Clock
 from roost.errors import ClaimRejected, DatabaseError, NoValidHost
-from roost.inventory.servers import save_server_state
 from roost.messages.context import RequestContext
 from roost.messages.interface import Notifier
 from roost.model.uuids import canonical_uuid
+from roost.records.servers import save_server_state
 from roost.scheduler.drivers.base import Driver
 from roost.scheduler.legacy.instance_records import without_secrets
 from roost.scheduler.legacy.retry_data import MaxRetriesExceeded

@@ -15,13 +15,13 @@ from sqlalchemy import Engine
 
 from roost.clock import Clock
 from roost.errors import FieldError, NoValidHost
-from roost.inventory.servers import find_known_servers, save_server_scheduled
 from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
 from roost.messages.interface import Transport
 from roost.messages.objects.request import MOST_INSTANCES
 from roost.messages.objects.selections import versions_for
 from roost.model import RequestSpec
+from roost.records.servers import find_known_servers, save_server_scheduled
 from roost.scheduler.legacy.attempts import count_attempt, properties_for
 from roost.scheduler.legacy.claim_restore import leave_tried_hosts, restored_on_failure
 from roost.scheduler.legacy.instance_records import uuids_in, with_fields

@@ -12,12 +12,12 @@ from sqlalchemy import Connection
 from roost.hosts import HostTable
 from roost.hosts.record import Pair
 from roost.hosts.updates import Usage
-from roost.inventory.aggregates import HostAggregates, aggregates_of_hosts, read_aggregates
-from roost.inventory.node_reader import ReadWarnings, StoredNode, read_nodes
-from roost.inventory.node_writer import find_node_ids
-from roost.inventory.outages import HeartbeatRule
-from roost.inventory.servers import find_server_places
 from roost.model import Aggregate
+from roost.records.aggregates import HostAggregates, aggregates_of_hosts, read_aggregates
+from roost.records.node_reader import ReadWarnings, StoredNode, read_nodes
+from roost.records.node_writer import find_node_ids
+from roost.records.outages import HeartbeatRule
+from roost.records.servers import find_server_places
 from roost.scheduler.replica.heartbeats import Heartbeat, read_heartbeats
 from roost.scheduler.replica.usage_reader import read_usage
 from roost.store.change_log import AGGREGATES, GUESTS, NODES, SERVERS, SERVICES, USAGE, Change, split_usage_key

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from roost.hosts import HostTable
 from roost.hosts.record import Pair
-from roost.inventory.outages import HeartbeatRule
+from roost.records.outages import HeartbeatRule
 from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex
 from roost.scheduler.replica.heartbeats import Heartbeat
 

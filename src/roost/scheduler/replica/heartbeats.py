@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from roost.inventory.outages import microseconds
-from roost.inventory.services import read_last_heartbeats
+from roost.records.outages import microseconds
+from roost.records.services import read_last_heartbeats
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

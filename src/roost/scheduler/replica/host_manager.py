@@ -19,9 +19,9 @@ from roost.errors import DatabaseError
 from roost.hosts import HostTable, HostView, Instance
 from roost.hosts.record import Pair
 from roost.hosts.updates import rebuild_table, set_aggregates, set_instances, set_service, set_usage
-from roost.inventory.node_reader import StoredNode
-from roost.inventory.outages import HeartbeatRule
 from roost.model import Aggregate
+from roost.records.node_reader import StoredNode
+from roost.records.outages import HeartbeatRule
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex
 from roost.scheduler.replica.fleet_source import FleetReader, FleetSource

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from roost.hosts import HostTable
 from roost.hosts.arrays import Array, RowArray
-from roost.inventory.outages import HeartbeatRule, ProbeRecord, read_probe
+from roost.records.outages import HeartbeatRule, ProbeRecord, read_probe
 from roost.scheduler.replica.heartbeats import Heartbeat, moment, read_heartbeats
 from roost.store.store_clock import FollowedClock
 

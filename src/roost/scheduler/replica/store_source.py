@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine
 
 from roost.hosts import HostTable
 from roost.hosts.record import Pair
-from roost.inventory.outages import HeartbeatRule
+from roost.records.outages import HeartbeatRule
 from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex, PendingReads, ReadOptions, read_all
 from roost.scheduler.replica.heartbeats import Heartbeat, read_heartbeats
 from roost.scheduler.replica.liveness import HeartbeatReader

@@ -13,9 +13,9 @@ from roost.hosts import Instance
 from roost.hosts.guests import GuestSpace, SpaceTexts
 from roost.hosts.record import is_bare_metal
 from roost.hosts.updates import Usage
-from roost.inventory.node_reader import INSTANCE_CONSUMERS, make_instance
-from roost.inventory.row_decoder import JsonCache, free_disk_gb, undecoded
-from roost.inventory.servers import PLACED_SERVERS
+from roost.records.node_reader import INSTANCE_CONSUMERS, make_instance
+from roost.records.node_rows import JsonCache, free_disk_gb, undecoded
+from roost.records.servers import PLACED_SERVERS
 from roost.store.schema import allocations, compute_nodes, consumers, inventories, servers
 from roost.store.statements import KeyedSelect, read_in_one_trip
 

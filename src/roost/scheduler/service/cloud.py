@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from roost.decisions.recorder import DecisionRecorder
 from roost.model import ServerGroup
 from roost.options.settings import Settings
+from roost.records.recorder import DecisionRecorder
 from roost.scheduler.granter import Granter
 from roost.scheduler.replica.host_manager import HostManager
 

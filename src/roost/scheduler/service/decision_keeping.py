@@ -9,13 +9,12 @@ from contextlib import suppress
 from sqlalchemy import Engine
 
 from roost.clock import Clock
-from roost.decisions.options import DecisionOptions
-from roost.decisions.pruning import prune_decisions
-from roost.decisions.recorder import FLUSH_SECONDS, DecisionRecorder
-from roost.decisions.store import DecisionStore
 from roost.errors import DatabaseError
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
+from roost.records.decisions import DecisionStore, prune_decisions
+from roost.records.options import DecisionOptions
+from roost.records.recorder import FLUSH_SECONDS, DecisionRecorder
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.service.cloud import BackgroundTask
 from roost.sources.snapshot import deciding_options

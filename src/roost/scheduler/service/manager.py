@@ -15,7 +15,6 @@ import structlog
 
 from roost.best_effort import best_effort
 from roost.clock import Clock
-from roost.decisions.recorder import DecisionRecorder, SeenState
 from roost.errors import BadInput, FieldError, HostFault, NoValidHost, OptionError, PluginNotFound
 from roost.messages.context import RequestContext
 from roost.messages.dispatcher import nova_failure
@@ -29,6 +28,7 @@ from roost.model.resources import move_of
 from roost.observe.logs import bound
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
+from roost.records.recorder import DecisionRecorder, SeenState
 from roost.scheduler.claiming import ClaimLoop, Placement
 from roost.scheduler.drivers.base import Driver
 from roost.scheduler.granter import Granter

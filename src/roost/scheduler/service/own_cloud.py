@@ -10,18 +10,18 @@ from typing import Any
 from sqlalchemy import Engine
 
 from roost.clock import Clock
-from roost.decisions.options import DecisionOptions
-from roost.decisions.recorder import DecisionRecorder
 from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseRefused
-from roost.inventory.catalogue import read_group
-from roost.inventory.outages import probe_seconds, save_probe
-from roost.inventory.services import read_hosts_up, save_service_heartbeat
 from roost.ledger.ledger import Ledger
 from roost.messages.interface import Notifier, Transport
 from roost.messages.oslo import RpcOptions
 from roost.model import ServerGroup
 from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
+from roost.records.catalogue import read_group
+from roost.records.options import DecisionOptions
+from roost.records.outages import probe_seconds, save_probe
+from roost.records.recorder import DecisionRecorder
+from roost.records.services import read_hosts_up, save_service_heartbeat
 from roost.scheduler.legacy.methods import LegacyMethods
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.replica.ironic_host_manager import make_host_manager

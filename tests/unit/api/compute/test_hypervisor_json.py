@@ -5,7 +5,7 @@ import pytest
 
 from roost.api.compute.hypervisor_json import detailed
 from roost.api.microversions import v
-from roost.inventory.hypervisor_catalogue import HypervisorRecord
+from roost.records.hypervisors import HypervisorRecord
 
 NODE = HypervisorRecord(
     **dict.fromkeys((each.name for each in dataclasses.fields(HypervisorRecord) if each.name != "servers"), 0)

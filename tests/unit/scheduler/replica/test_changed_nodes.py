@@ -2,8 +2,8 @@
 """Which row of the store is which row of the table; what a change stands for. Reading is tested in tests/store."""
 
 from roost.hosts import HostRecord
-from roost.inventory.node_reader import StoredNode
 from roost.model import Aggregate
+from roost.records.node_reader import StoredNode
 from roost.scheduler.replica.changed_nodes import NodeIndex, PendingReads
 from roost.store.change_log import AGGREGATES, NODES, SERVERS, SERVICES, USAGE, Change
 

@@ -6,8 +6,8 @@ import datetime
 import pytest
 
 from roost.hosts.updates import set_service
-from roost.inventory.outages import HeartbeatRule, microseconds
 from roost.model import Service
+from roost.records.outages import HeartbeatRule, microseconds
 from roost.scheduler.replica.heartbeats import Heartbeat, moment
 from roost.scheduler.replica.liveness import Liveness
 from roost.testing import make_hosts

@@ -8,7 +8,7 @@ from typing import Any
 from roost.compute.drivers.libvirt.connection import load_library
 from roost.compute.drivers.libvirt.domain_xml import FoundDomain, read_domain
 from roost.errors import HypervisorError
-from roost.servers.states import NO_STATE, RUNNING, SHUTDOWN
+from roost.records.server import NO_STATE, RUNNING, SHUTDOWN
 
 
 def find_own(connection: Any, uuid: str) -> Any:
@@ -47,7 +47,7 @@ def read(domain: Any) -> FoundDomain | None:
 
 
 def power_state_of(domain: Any) -> str:
-    """One of `roost.servers.states.POWER_STATES`; paused guests have no state."""
+    """One of `roost.records.server.POWER_STATES`; paused guests have no state."""
     library = load_library()
     try:
         state, _ = domain.state()

@@ -19,7 +19,7 @@ from roost.compute.drivers.libvirt.migration import check_source, migrate
 from roost.compute.drivers.libvirt.options import KVM, NO_CPU_MODE, LibvirtOptions, PciOptions
 from roost.compute.drivers.libvirt.pci_devices import HostDevice, choose_devices, make_pools, read_device, read_rules
 from roost.errors import HypervisorError
-from roost.servers.states import SHUTDOWN
+from roost.records.server import SHUTDOWN
 
 _BYTES_PER_GIB = 1024**3
 
