@@ -30,13 +30,13 @@ from roost.filters.base import Filter, applies_to_rebuild
 from roost.hosts import Hosts, HostTable, HostView
 from roost.model import Aggregate, Flavor, Image, ServerGroup
 from roost.model.decision import Decision
-from roost.observe.metric_definitions import METRIC_DEFINITIONS, Label, MetricDefinition
 from roost.options.declare import Declared, declared
 from roost.options.names import UNUSED
 from roost.plugins.registry import FILTERS, WEIGHERS
 from roost.records.server import TASK_STATES, VM_STATES
 from roost.records.server_steps import LIFE_CYCLE, WORK, Transition, Work
 from roost.scheduler.options import DEFAULT_FILTERS
+from roost.services.metric_definitions import METRIC_DEFINITIONS, Label, MetricDefinition
 from roost.sources.fields import fleet_schema
 from roost.weighers.base import Weigher
 

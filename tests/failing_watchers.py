@@ -11,11 +11,11 @@ from roost.api import edge
 from roost.best_effort import SWALLOWED
 from roost.messages.in_process import InProcessNotifier
 from roost.nova_cloud import claim_journal
-from roost.observe.log_handlers import tolerate_failing_handlers
 from roost.records import recorder
 from roost.records.decisions import DecisionStore
 from roost.records.table_changes import TableObserver
 from roost.scheduler.service import notifications
+from roost.services.log_handlers import tolerate_failing_handlers
 
 EVERYWHERE = ("counter", "histogram", "gauge", "handler of the log", "filter of the log")
 """Watchers that every service has."""

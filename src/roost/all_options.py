@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from roost.api.options import ApiOptions
-from roost.attestation.client import AttestationOptions
 from roost.compute.drivers.libvirt.options import LibvirtOptions, PciOptions
 from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.conductor.move_options import ResizeOptions
@@ -16,7 +15,6 @@ from roost.conductor.options import ConductorOptions
 from roost.errors import RoostError
 from roost.filters.base import Filter
 from roost.messages.oslo import RpcOptions
-from roost.observe.options import HealthOptions, LogOptions
 from roost.options.files import Key, Sections
 from roost.options.read import read_settings
 from roost.options.settings import Settings
@@ -28,6 +26,8 @@ from roost.scheduler.build import build_pipeline
 from roost.scheduler.cloud_options import ApiDatabaseOptions, CellDatabaseOptions, CloudOptions, ShadowOptions
 from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions
+from roost.services.attestation import AttestationOptions
+from roost.services.options import HealthOptions, LogOptions
 from roost.store.engine import DatabaseOptions
 from roost.weighers.base import Weigher
 

@@ -21,7 +21,6 @@ from roost.model import Decision, RequestSpec, Selection, ServerGroup
 from roost.model.lazy import lazy
 from roost.model.resources import move_of
 from roost.model.uuids import canonical_uuid
-from roost.observe.log_handlers import tolerate_failing_handlers
 from roost.options.files import Sections
 from roost.plugins.context import PluginContext, TableState
 from roost.plugins.nova_conf import PluginOptions
@@ -43,6 +42,7 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.pipeline import MakeEngine
 from roost.scheduler.preparation import Preparation
 from roost.scheduler.profile import Profile, profile
+from roost.services.log_handlers import tolerate_failing_handlers
 from roost.sources.fleet_file import Fleet
 from roost.sources.snapshot import OWN_PLUGIN_HINT, with_own_weighers
 

@@ -14,7 +14,7 @@ from roost.api.authentication import NoAuth
 from roost.api.http_server import HttpServer
 from roost.api.listener import open_listener
 from roost.api.options import NO_AUTH
-from roost.observe.metrics import Metrics
+from roost.services.metrics import Metrics
 
 TOKENS = "/identity/v3/auth/tokens"
 

@@ -21,7 +21,7 @@ from roost.api.app import build_app
 from roost.api.http_server import HttpServer
 from roost.api.listener import open_listener
 from roost.api.routing import Route
-from roost.observe.metrics import Metrics
+from roost.services.metrics import Metrics
 
 HERE, THERE = "127.0.0.1", "127.0.0.2"
 POST = b"POST /identity/v3/auth/tokens HTTP/1.1\r\nHost: x\r\n"

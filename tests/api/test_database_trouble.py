@@ -30,11 +30,11 @@ from roost.client.rpc_client import RpcClient
 from roost.messages.context import RequestContext
 from roost.messages.loopback import LoopbackTransport
 from roost.messages.oslo import RpcOptions
-from roost.observe.metrics import Metrics
 from roost.records.decisions import DecisionStore
 from roost.records.servers import ServerStore
 from roost.records.sign_in import SignIn
 from roost.records.tokens import TokenStore
+from roost.services.metrics import Metrics
 from roost.store.engine import DatabaseOptions, open_engine
 
 AWAY = ("postgresql://roost:hidden@127.0.0.1:1/roost", "mysql://roost:hidden@127.0.0.1:1/roost")

@@ -10,9 +10,9 @@ from tests.flow.cloud import HOST
 
 from roost import Fleet, Scheduler
 from roost.all_options import option_owners, read_options
-from roost.attestation.client import AttestationOptions
 from roost.errors import OptionError, RoostError
 from roost.options.declare import declared
+from roost.services.attestation import AttestationOptions
 
 EVIL = "import pathlib\npathlib.Path('imported').write_text('yes')\nclass Evil: pass\n"
 REFUSED = {

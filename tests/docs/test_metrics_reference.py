@@ -8,9 +8,9 @@ import yaml
 
 from docs import _commands, _generate
 from roost.all_options import option_owners
-from roost.observe.metric_definitions import METRIC_DEFINITIONS
-from roost.observe.options import LogOptions
 from roost.options.declare import declared
+from roost.services.metric_definitions import METRIC_DEFINITIONS
+from roost.services.options import LogOptions
 
 ROOT = _commands.ROOT
 MONITORING = (ROOT / "docs/how-to/monitoring.md").read_text(encoding="utf-8")

@@ -16,7 +16,6 @@ from roost.messages.objects.to_objects import NovaObjects
 from roost.messages.oslo import RpcOptions
 from roost.messages.scheduler_client import SchedulerClient
 from roost.model import Flavor, RequestSpec
-from roost.observe.metrics import Metrics
 from roost.records.fleet_import import import_fleet
 from roost.scheduler.drivers.registry import find_driver
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
@@ -26,6 +25,7 @@ from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.scheduler.service.own_cloud import OwnCloud
 from roost.scheduler.service.process import SchedulerService
+from roost.services.metrics import Metrics
 from roost.sources.fleet_file import Fleet
 from roost.store.schema import compute_nodes
 

@@ -15,10 +15,10 @@ from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
 from roost.messages.oslo import RpcOptions
 from roost.messages.server_messages import ServerMessages
-from roost.observe.metrics import Metrics
 from roost.records.servers import ServerStore
 from roost.scheduler.service.own_cloud import OwnCloud
 from roost.scheduler.service.process import SchedulerService
+from roost.services.metrics import Metrics
 from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade
 

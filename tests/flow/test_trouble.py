@@ -18,10 +18,10 @@ from roost.errors import (
 )
 from roost.messages.in_process import InProcessTransport
 from roost.messages.objects.request import request_to_object
-from roost.observe.logs import set_up_logging
-from roost.observe.options import LogOptions
 from roost.scheduler.service import own_cloud, process
 from roost.scheduler.service.notifications import RequestNotifications
+from roost.services.logs import set_up_logging
+from roost.services.options import LogOptions
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from roost.ledger.audit import audit
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
 from roost.messages.oslo import RpcOptions
-from roost.observe.metrics import Metrics
 from roost.records.fleet_import import import_fleet
 from roost.scheduler.service.endpoints import METHODS
 from roost.scheduler.service.own_cloud import OwnCloud
 from roost.scheduler.service.process import SchedulerService
+from roost.services.metrics import Metrics
 from roost.sources.fleet_file import Fleet
 
 ADMIN = RequestContext.new("req-1", "ann", "blue", is_admin=True)

@@ -23,7 +23,6 @@ from roost.nova_cloud.placement.allocations import AllocationWriter
 from roost.nova_cloud.placement.health import PlacementHealth
 from roost.nova_cloud.placement.provider_reader import ProviderReader
 from roost.nova_cloud.source import NovaSource
-from roost.observe.metrics import Metrics
 from roost.scheduler.drivers.registry import find_driver
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions
@@ -31,6 +30,7 @@ from roost.scheduler.replica.host_manager import HostManager
 from roost.scheduler.service.endpoints import make_endpoints
 from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
+from roost.services.metrics import Metrics
 
 ROOM = {"VCPU": 8, "MEMORY_MB": 8192, "DISK_GB": 100}
 PLAIN, VGPU = {}, {"resources:VGPU": "1"}

@@ -18,9 +18,9 @@ from roost.nova_cloud.databases.cells import Cell
 from roost.nova_cloud.own_claims import OwnClaims
 from roost.nova_cloud.placement.providers import Provider, ProviderChanges
 from roost.nova_cloud.source import NovaSource
-from roost.observe.metrics import Metrics
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica.host_manager import HostManager
+from roost.services.metrics import Metrics
 
 HOSTS = {"a": 1, "b": 2, "c": 3}
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ from roost.clock import SystemClock
 from roost.errors import DatabaseAddressError
 from roost.nova_cloud import host_discovery, service_record
 from roost.nova_cloud.cloud import NovaCloud
-from roost.observe.metrics import Metrics
+from roost.services.metrics import Metrics
 
 PLACEMENT = {"read placement's providers": 5, "release claims without an answer": 15}
 """Tasks that concern placement only."""

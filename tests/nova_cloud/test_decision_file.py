@@ -12,8 +12,8 @@ from roost.clock import SystemClock
 from roost.errors import NoValidHost
 from roost.nova_cloud.cloud import NovaCloud
 from roost.nova_cloud.decision_file import decision_file
-from roost.observe.metrics import Metrics
 from roost.scheduler.pipeline import Pipeline
+from roost.services.metrics import Metrics
 from roost.testing import make_hosts, make_spec
 
 UUID = "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01"

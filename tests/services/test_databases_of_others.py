@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from roost.cli.main import main
-from roost.service.supervisor import Supervisor
+from roost.services.workers import Supervisor
 
 SERVICES = ["scheduler", "conductor", "api", "compute --fake-hosts 1"]
 OPTIONS = """

@@ -27,8 +27,8 @@ from roost.api.roost.event_log import EventLog
 from roost.api.routes import ROUTES
 from roost.api.routing import Route, add_routes
 from roost.errors import RoostError
-from roost.observe.metrics import Metrics
 from roost.records.decisions import DecisionStore
+from roost.services.metrics import Metrics
 
 DESCRIPTION = (
     "Compute v2.1 with microversions, Identity v3 and Image v2 as far as their clients need them; under /roost/v1 "

@@ -31,7 +31,7 @@ from roost.api.request_limits import (
 from roost.best_effort import best_effort
 from roost.clock import Clock
 from roost.errors import BadInput
-from roost.observe.metrics import Metrics
+from roost.services.metrics import Metrics
 
 LOG = structlog.get_logger(__name__)
 COMPUTE, IMAGES = "/v2.1", "/image/"

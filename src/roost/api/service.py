@@ -20,20 +20,19 @@ from roost.client.rpc_client import RpcClient
 from roost.clock import Clock
 from roost.messages.interface import RpcServer, Transport
 from roost.messages.oslo import RpcOptions
-from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
 from roost.records.servers import ServerStore
 from roost.records.services import save_service_heartbeat
 from roost.records.sign_in import SignIn
 from roost.records.tokens import TokenStore
-from roost.service.options import HostOptions
-from roost.service.rpc_service import RpcService, Task
+from roost.services.metrics import Metrics
+from roost.services.rpc_service import HostOptions, PeriodicTask, RpcService
 
 TOPIC = "osapi_compute"
 
 
 class ApiService(RpcService):
-    """The API as a `ManagedService` of roost.service.lifecycle. It calls conductors, and none calls it."""
+    """The API as a `ManagedService` of roost.services.lifecycle. It calls conductors, and none calls it."""
 
     binary = BINARY
 
@@ -101,7 +100,7 @@ class ApiService(RpcService):
         """None: nothing is asked of it by messages."""
         return {}
 
-    def tasks(self) -> Sequence[Task]:
+    def tasks(self) -> Sequence[PeriodicTask]:
         """None besides the heartbeat."""
         return ()
 

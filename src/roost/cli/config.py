@@ -18,8 +18,6 @@ from roost.cli.output import Report, ReportCommand
 from roost.errors import BadInput, OptionError, RoostError
 from roost.messages.open_transport import check_transport
 from roost.messages.oslo import RpcOptions
-from roost.observe.logs import check_logging
-from roost.observe.options import LogOptions
 from roost.options.declare import Declared
 from roost.options.names import PASSED_ON, OptionNames
 from roost.options.read import Examined, examine
@@ -34,6 +32,8 @@ from roost.scheduler.cloud_options import NOVA, OWN, CloudOptions, ShadowOptions
 from roost.scheduler.drivers.registry import find_driver
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.preparation import Preparation
+from roost.services.logs import check_logging
+from roost.services.options import LogOptions
 from roost.store.engine import DatabaseOptions, parse_database_url
 
 CHECK_COLUMNS = titled("Option", "Standing", "Value", "Remark", "File")

@@ -29,9 +29,9 @@ from roost.dev.fleet import LEAST_COUNT, MOST_COUNT, USUAL_COUNT
 from roost.dev.state_directory import StateDirectory, check_writable, temporary_state, write_json
 from roost.errors import BadInput, ServerFailed
 from roost.messages.loopback import VARIABLE, default_state_directory
-from roost.observe.logs import set_up_logging
-from roost.observe.options import LogOptions
-from roost.service.lifecycle import CHECK_INTERVAL_SECONDS, Signals
+from roost.services.lifecycle import CHECK_INTERVAL_SECONDS, Signals
+from roost.services.logs import set_up_logging
+from roost.services.options import LogOptions
 
 if TYPE_CHECKING:
     from roost.dev.cloud import DevCloud

@@ -28,7 +28,6 @@ from roost.conductor.service import BINARY as CONDUCTOR_BINARY
 from roost.conductor.service import ConductorService
 from roost.messages.open_transport import open_transport
 from roost.messages.oslo import RpcOptions
-from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
 from roost.records.server_steps import AGENT_METHODS
 from roost.scheduler.cloud_options import NOVA, CloudOptions, ShadowOptions
@@ -38,8 +37,9 @@ from roost.scheduler.service.endpoints import METHODS
 from roost.scheduler.service.own_cloud import BINARY, OwnCloud
 from roost.scheduler.service.process import SchedulerService
 from roost.scheduler.service.shadow_service import ShadowService
-from roost.service.lifecycle import DatabaseService
-from roost.service.options import HostOptions
+from roost.services.lifecycle import DatabaseService
+from roost.services.metrics import Metrics
+from roost.services.rpc_service import HostOptions
 from roost.store.engine import DatabaseOptions, open_engine
 
 

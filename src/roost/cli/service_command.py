@@ -18,17 +18,21 @@ from roost.all_options import read_options
 from roost.cli.arguments import RoostCommand, add_config_arguments, config_files, whole_number
 from roost.clock import SystemClock
 from roost.errors import DatabaseError, RoostError
-from roost.observe.health_pages import MetricsSource, Readiness
-from roost.observe.health_server import HealthServer
-from roost.observe.logs import flush_log, set_up_logging
-from roost.observe.metrics import Metrics
-from roost.observe.options import HealthOptions, LogOptions
-from roost.observe.worker_metrics import WorkerMetrics, find_memory_folder
 from roost.options.settings import Settings
-from roost.service.lifecycle import DatabaseService, ManagedService, Signals, run_service
-from roost.service.options import StopOptions
-from roost.service.supervisor import Supervisor
-from roost.service.worker_process import report_lasting_failure, report_readiness, stop_with_parent
+from roost.services.health import HealthServer, MetricsSource, Readiness
+from roost.services.lifecycle import DatabaseService, ManagedService, Signals, run_service
+from roost.services.logs import flush_log, set_up_logging
+from roost.services.metrics import Metrics
+from roost.services.options import HealthOptions, LogOptions
+from roost.services.rpc_service import StopOptions
+from roost.services.workers import (
+    Supervisor,
+    WorkerMetrics,
+    find_memory_folder,
+    report_lasting_failure,
+    report_readiness,
+    stop_with_parent,
+)
 
 LOG = logging.getLogger(__name__)
 

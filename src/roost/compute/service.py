@@ -24,13 +24,12 @@ from roost.ledger.ledger import Ledger
 from roost.messages.interface import RpcServer, Transport
 from roost.messages.oslo import RpcOptions
 from roost.messages.server_messages import AGENT_VERSION, ServerMessages
-from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
 from roost.records.server import Server
 from roost.records.servers import ServerStore
 from roost.records.services import is_agent_up, read_longest_silence, save_heartbeats
-from roost.service.options import HeartbeatOptions
-from roost.service.rpc_service import RpcService, Task, stop_server
+from roost.services.metrics import Metrics
+from roost.services.rpc_service import HeartbeatOptions, PeriodicTask, RpcService, stop_server
 
 LOG = structlog.get_logger(__name__)
 BINARY = "nova-compute"
@@ -42,7 +41,7 @@ NEVER_SECONDS = float(threading.TIMEOUT_MAX)
 
 
 class ComputeService(RpcService):
-    """Agents as a `ManagedService` of roost.service.lifecycle.
+    """Agents as a `ManagedService` of roost.services.lifecycle.
 
     A hypervisor that hangs fails the messages about its servers; others go on. Guests go on running when it stops,
     and what is not finished is resumed at the next start.
@@ -117,14 +116,16 @@ class ComputeService(RpcService):
         for agent in self.agents.values():
             agent.driver.close()
 
-    def tasks(self) -> Sequence[Task]:
+    def tasks(self) -> Sequence[PeriodicTask]:
         """What compares and reports hosts."""
         options = self._options
         return (
-            Task("resume and compare", self.compare, lambda: COMPARISON_SECONDS),
-            Task("compare power states", self.check_power_states, lambda: options.power_seconds or NEVER_SECONDS),
-            Task("compare after silence", self._compare_after_silence, lambda: SILENCE_CHECK_SECONDS),
-            Task("report hosts", self._report_again, lambda: options.update_seconds or NEVER_SECONDS),
+            PeriodicTask("resume and compare", self.compare, lambda: COMPARISON_SECONDS),
+            PeriodicTask(
+                "compare power states", self.check_power_states, lambda: options.power_seconds or NEVER_SECONDS
+            ),
+            PeriodicTask("compare after silence", self._compare_after_silence, lambda: SILENCE_CHECK_SECONDS),
+            PeriodicTask("report hosts", self._report_again, lambda: options.update_seconds or NEVER_SECONDS),
         )
 
     # --- periodic work -----------------------------------------------------------------------------------

@@ -18,9 +18,9 @@ from roost.conductor.parts import ConductorParts, context_of, with_attempt
 from roost.errors import RoostError, ServerChanged
 from roost.ledger.audit import find_abandoned, heal
 from roost.ledger.ledger import Ledger
-from roost.observe.metrics import Metrics
 from roost.records.server import DELETING, POWERING_OFF, POWERING_ON, SCHEDULING, SPAWNING, Server
 from roost.records.server_steps import next_work
+from roost.services.metrics import Metrics
 
 LOG = structlog.get_logger(__name__)
 Outcome = Callable[[Server, str], None]

@@ -46,11 +46,11 @@ from roost.messages.objects.to_objects import NovaObjects
 from roost.messages.oslo import RpcOptions
 from roost.messages.scheduler_client import SchedulerClient
 from roost.messages.server_messages import ServerMessages
-from roost.observe.metrics import Metrics
 from roost.records.server import Server
 from roost.records.server_steps import next_work
 from roost.records.servers import ServerStore
-from roost.service.measured_methods import measured
+from roost.services.metrics import Metrics
+from roost.services.rpc_service import measured
 
 METHODS = frozenset(
     {

@@ -11,7 +11,7 @@ from roost.conductor.move_options import ResizeOptions
 from roost.options.declare import option
 from roost.options.files import Sections
 from roost.options.settings import Settings
-from roost.service.options import HeartbeatOptions
+from roost.services.rpc_service import HeartbeatOptions
 from roost.sources.snapshot import deciding_options
 
 GROUP = "roost"

@@ -14,12 +14,11 @@ from roost.conductor.options import ConductorOptions, ConductorSettings
 from roost.messages.interface import RpcServer, Transport
 from roost.messages.oslo import RpcOptions
 from roost.messages.server_messages import CONDUCTOR_VERSION
-from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
 from roost.records.outages import probe_seconds, save_probe
 from roost.records.services import save_service_heartbeat
-from roost.service.options import HeartbeatOptions, HostOptions
-from roost.service.rpc_service import RpcService, Task
+from roost.services.metrics import Metrics
+from roost.services.rpc_service import HeartbeatOptions, HostOptions, PeriodicTask, RpcService
 
 BINARY = "nova-conductor"
 """Name of the service in its database record, as operators know it."""
@@ -28,7 +27,7 @@ LONGEST_CLEANING_SECONDS = 60.0
 
 
 class ConductorService(RpcService):
-    """A conductor as a `ManagedService` of roost.service.lifecycle."""
+    """A conductor as a `ManagedService` of roost.services.lifecycle."""
 
     binary = BINARY
 
@@ -67,13 +66,15 @@ class ConductorService(RpcService):
             self._host: self.serve(self._rpc.conductor_topic, self._host, self.manager.methods, CONDUCTOR_VERSION)
         }
 
-    def tasks(self) -> Sequence[Task]:
+    def tasks(self) -> Sequence[PeriodicTask]:
         """The janitor, the probe that it needs, and what removes leaked claims and old records."""
         return (
-            Task("outage probe", self._probe, lambda: probe_seconds(self._seconds_until_down)),
-            Task("stalled tasks", self.manager.janitor.run, lambda: self._options.janitor_interval),
-            Task("guests left behind", self.manager.removal_notices.run, lambda: self._options.janitor_interval),
-            Task("leaked claims and old records", self.manager.cleaning.run, self._cleaning_seconds),
+            PeriodicTask("outage probe", self._probe, lambda: probe_seconds(self._seconds_until_down)),
+            PeriodicTask("stalled tasks", self.manager.janitor.run, lambda: self._options.janitor_interval),
+            PeriodicTask(
+                "guests left behind", self.manager.removal_notices.run, lambda: self._options.janitor_interval
+            ),
+            PeriodicTask("leaked claims and old records", self.manager.cleaning.run, self._cleaning_seconds),
         )
 
     def _cleaning_seconds(self) -> float:

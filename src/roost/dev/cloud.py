@@ -33,8 +33,6 @@ from roost.messages.in_process import InProcessTransport
 from roost.messages.loopback import LoopbackServer
 from roost.messages.oslo import RpcOptions
 from roost.model import Decision
-from roost.observe.metric_definitions import API, COMPUTE, CONDUCTOR, SCHEDULER
-from roost.observe.metrics import Metrics
 from roost.records.decision_codec import decision_from_data
 from roost.records.fleet_import import import_fleet
 from roost.records.group_catalogue import adopt_group
@@ -43,7 +41,9 @@ from roost.records.users import ProjectStore, UserStore
 from roost.scheduler.service.endpoints import METHODS as SCHEDULER_METHODS
 from roost.scheduler.service.own_cloud import OwnCloud
 from roost.scheduler.service.process import SchedulerService
-from roost.service.lifecycle import ManagedService
+from roost.services.lifecycle import ManagedService
+from roost.services.metric_definitions import API, COMPUTE, CONDUCTOR, SCHEDULER
+from roost.services.metrics import Metrics
 from roost.sources.fleet_file import Fleet
 from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from roost.best_effort import SWALLOWED, best_effort
 from roost.errors import OptionError
-from roost.observe.line_writer import LineWriter
+from roost.services.line_writer import LineWriter
 
 LOG = logging.getLogger(__name__)
 

@@ -35,7 +35,6 @@ from roost.nova_cloud.placement_watch import PlacementWatch
 from roost.nova_cloud.service_record import CELL_DATABASE, ServiceRecord
 from roost.nova_cloud.source import NovaSource
 from roost.nova_cloud.write_rights import RepeatedWrite
-from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
 from roost.records.recorder import DecisionRecorder
 from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CellDatabaseOptions, CloudOptions
@@ -44,6 +43,7 @@ from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.replica.host_manager import HostManager
 from roost.scheduler.service.cloud import BackgroundTask
 from roost.scheduler.service.manager import SchedulerManager
+from roost.services.metrics import Metrics
 from roost.store.engine import DatabaseOptions
 
 ABANDONED_CLAIMS_SECONDS = 15.0

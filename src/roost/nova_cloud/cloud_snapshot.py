@@ -20,10 +20,10 @@ from roost.model.json_records import to_json
 from roost.nova_cloud.cloud import NovaCloud
 from roost.nova_cloud.databases.api_reader import ApiReader
 from roost.nova_cloud.source import NovaSource
-from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
 from roost.records.fleet_export import fleet_document
 from roost.scheduler.build import filters_to_run
+from roost.services.metrics import Metrics
 from roost.sources.snapshot import Snapshot, deciding_options, servers_of_instances
 
 _SOURCE = "the nova cloud"

@@ -10,8 +10,6 @@ import dataclasses
 import time
 from collections.abc import Collection, Sequence
 
-from roost.attestation.client import AttestationClient, AttestationOptions
-from roost.attestation.trust import TrustLevels
 from roost.errors import UnsupportedPolicy
 from roost.filters.trusted import EXTRA_SPEC as TRUST_EXTRA_SPEC
 from roost.hosts import HostTable
@@ -20,6 +18,7 @@ from roost.model.numa import derive_topology
 from roost.model.pci import aliases_from_option, requests_from_flavor
 from roost.options.settings import Settings
 from roost.scheduler.options import SchedulerOptions
+from roost.services.attestation import AttestationClient, AttestationOptions, TrustLevels
 
 _ENFORCED_BY = {
     "affinity": "ServerGroupAffinityFilter",

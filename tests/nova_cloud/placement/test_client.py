@@ -18,7 +18,7 @@ from roost.errors import (
 )
 from roost.nova_cloud.placement.client import PlacementClient
 from roost.nova_cloud.placement.keystone_adapter import make_adapter
-from roost.observe.logs import bound
+from roost.services.logs import bound
 
 PATH = "/resource_providers"
 

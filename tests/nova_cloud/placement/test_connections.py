@@ -13,7 +13,7 @@ from roost.all_options import read_options
 from roost.clock import SystemClock
 from roost.nova_cloud.cloud import NovaCloud
 from roost.nova_cloud.keystone_section import CONNECTIONS
-from roost.observe.metrics import Metrics
+from roost.services.metrics import Metrics
 
 CLIENTS = 8
 OPTIONS = f"""

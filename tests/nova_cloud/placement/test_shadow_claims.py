@@ -21,13 +21,13 @@ from roost.nova_cloud.own_claims import OwnClaims
 from roost.nova_cloud.placement.allocations import AllocationWriter
 from roost.nova_cloud.placement.provider_reader import ProviderReader
 from roost.nova_cloud.source import NovaSource
-from roost.observe.metrics import Metrics
 from roost.scheduler.drivers.registry import find_driver
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.replica.host_manager import HostManager
 from roost.scheduler.service.shadow_manager import ShadowManager
 from roost.scheduler.shadow.journal import Journal
+from roost.services.metrics import Metrics
 
 ROOM = {name: {"total": total} for name, total in {"VCPU": 8, "MEMORY_MB": 8192, "DISK_GB": 100}.items()}
 RECORDED = Path(__file__).parents[2] / "wire/recorded"

@@ -7,7 +7,7 @@ import urllib.request
 from types import SimpleNamespace
 
 from roost.cli.service_command import health_server
-from roost.observe.metrics import Metrics
+from roost.services.metrics import Metrics
 
 
 def test_the_log_names_the_port_that_was_free(caplog):

@@ -29,7 +29,7 @@ from roost.records.server import BUILD, Migration, Server, TaskData
 from roost.records.server_steps import next_work
 from roost.records.servers import ServerStore
 from roost.records.services import is_agent_up, save_heartbeats
-from roost.service.rpc_service import RpcEndpoint
+from roost.services.rpc_service import RpcEndpoint
 from roost.store.schema import compute_nodes
 
 CONTEXT = RequestContext.new("req-1", "ann", "blue")

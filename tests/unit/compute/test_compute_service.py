@@ -12,8 +12,8 @@ from roost.compute.drivers.fake import FakeDriver
 from roost.compute.drivers.fake_guests import FakeGuest
 from roost.compute.service import NEVER_SECONDS, ComputeService
 from roost.errors import HypervisorError
-from roost.observe.metrics import Metrics
 from roost.records.services import read_hosts_up
+from roost.services.metrics import Metrics
 
 LONG_SECONDS = 10
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from roost.api.call import Call
 from roost.records.service_catalogue import LivenessAndZones
 from roost.scheduler.options import ServiceOptions
-from roost.service.options import HeartbeatOptions
+from roost.services.rpc_service import HeartbeatOptions
 
 
 def seconds_until_down(call: Call) -> float:

@@ -18,7 +18,7 @@ from roost.records.outages import read_heartbeat_rule
 from roost.records.paging import Page
 from roost.records.server_views import describe_host
 from roost.records.services import read_last_heartbeats
-from roost.service.options import HeartbeatOptions
+from roost.services.rpc_service import HeartbeatOptions
 from roost.store.transactions import database_errors
 
 FREE = {"vcpus_free": VCPU, "memory_mb_free": MEMORY_MB, "disk_gb_free": DISK_GB}

@@ -10,13 +10,13 @@ from sqlalchemy import Engine
 
 from roost.clock import Clock
 from roost.errors import DatabaseError
-from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
 from roost.records.decisions import DecisionStore, prune_decisions
 from roost.records.options import DecisionOptions
 from roost.records.recorder import FLUSH_SECONDS, DecisionRecorder
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.service.cloud import BackgroundTask
+from roost.services.metrics import Metrics
 from roost.sources.snapshot import deciding_options
 from roost.store.store_clock import StoreClock
 

@@ -25,8 +25,6 @@ from roost.messages.objects.request import MOST_INSTANCES, request_from_object
 from roost.messages.objects.selections import versions_for
 from roost.model import Decision, RequestSpec
 from roost.model.resources import move_of
-from roost.observe.logs import bound
-from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
 from roost.records.recorder import DecisionRecorder, SeenState
 from roost.scheduler.claiming import ClaimLoop, Placement
@@ -47,7 +45,9 @@ from roost.scheduler.replies import (
 )
 from roost.scheduler.service.message_names import check_names, checked_host, checked_uuid, distinct_uuids, uuids_of
 from roost.scheduler.service.notifications import RequestNotifications
-from roost.service.measured_methods import measured
+from roost.services.logs import bound
+from roost.services.metrics import Metrics
+from roost.services.rpc_service import measured
 from roost.sources.snapshot import deciding_options
 
 LOG = structlog.get_logger(__name__)

@@ -15,7 +15,6 @@ from roost.ledger.ledger import Ledger
 from roost.messages.interface import Notifier, Transport
 from roost.messages.oslo import RpcOptions
 from roost.model import ServerGroup
-from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
 from roost.records.catalogue import read_group
 from roost.records.options import DecisionOptions
@@ -28,6 +27,7 @@ from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.scheduler.service.cloud import BackgroundTask
 from roost.scheduler.service.decision_keeping import DecisionKeeping
 from roost.scheduler.service.manager import SchedulerManager
+from roost.services.metrics import Metrics
 from roost.store.change_log import prune_all
 from roost.store.engine import DatabaseOptions, parse_database_url
 from roost.store.schema_upgrade import ensure_current

@@ -20,9 +20,6 @@ from roost.clock import Clock
 from roost.messages.interface import RpcServer, Transport
 from roost.messages.open_transport import check_transport
 from roost.messages.oslo import RpcOptions
-from roost.observe.logs import set_up_logging
-from roost.observe.metrics import Metrics
-from roost.observe.options import LogOptions
 from roost.options.settings import OptionDifference, Settings, compare
 from roost.plugins.registry import places_of
 from roost.scheduler.drivers.registry import find_driver
@@ -33,7 +30,10 @@ from roost.scheduler.service.endpoints import make_endpoints
 from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
 from roost.scheduler.service.own_cloud import BINARY
-from roost.service.periodic import Periodic
+from roost.services.lifecycle import Periodic
+from roost.services.logs import set_up_logging
+from roost.services.metrics import Metrics
+from roost.services.options import LogOptions
 
 LOG = structlog.get_logger(__name__)
 IDLE_REFRESH_SECONDS = 5.0
@@ -47,7 +47,7 @@ LONGEST_HOLD_SECONDS = 60.0
 
 
 class SchedulerService:
-    """The scheduler as a `ManagedService` of roost.service.lifecycle."""
+    """The scheduler as a `ManagedService` of roost.services.lifecycle."""
 
     def __init__(
         self,

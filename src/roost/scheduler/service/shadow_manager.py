@@ -16,7 +16,6 @@ from roost.messages.interface import Notification
 from roost.messages.objects.notifications import request_from_payload
 from roost.messages.objects.request import request_from_object
 from roost.model import Decision, RequestSpec
-from roost.observe.metrics import Metrics
 from roost.options.settings import Settings
 from roost.scheduler.claiming import Placement
 from roost.scheduler.drivers.base import Driver
@@ -27,6 +26,7 @@ from roost.scheduler.shadow.comparison import record_of_topic
 from roost.scheduler.shadow.dry_granter import DryGranter
 from roost.scheduler.shadow.journal import Journal
 from roost.scheduler.shadow.trial import RecordingChooser, Trial
+from roost.services.metrics import Metrics
 
 MOST_TRIES = 3
 """How often a request is decided where the chosen nodes turn out to have changed."""

@@ -13,8 +13,8 @@ import structlog
 
 from roost.best_effort import best_effort
 from roost.errors import OptionError
-from roost.observe.logs import bound
 from roost.scheduler.shadow.record import ShadowRecord
+from roost.services.logs import bound
 
 LOG = structlog.get_logger(__name__)
 

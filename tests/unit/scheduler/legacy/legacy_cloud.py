@@ -12,7 +12,6 @@ from roost.all_options import option_owners
 from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
-from roost.observe.metrics import Metrics
 from roost.options.read import read_settings
 from roost.scheduler.drivers.registry import find_driver
 from roost.scheduler.legacy.methods import LegacyMethods
@@ -20,6 +19,7 @@ from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions
 from roost.scheduler.replica.ironic_host_manager import make_host_manager
 from roost.scheduler.service.manager import SchedulerManager
 from roost.scheduler.service.notifications import RequestNotifications
+from roost.services.metrics import Metrics
 from roost.store.schema import compute_nodes, inventories, servers
 
 NOW = datetime.datetime(2026, 11, 15, 12, 0, tzinfo=datetime.UTC)

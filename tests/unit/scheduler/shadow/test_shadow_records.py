@@ -8,12 +8,12 @@ from io import FileIO
 import pytest
 
 from roost.errors import BadInput, OptionError
-from roost.observe.metric_definitions import SHADOW_VERDICTS
-from roost.observe.metrics import Metrics
 from roost.scheduler.shadow import journal
 from roost.scheduler.shadow.journal import Journal
 from roost.scheduler.shadow.record import VERDICTS, ShadowRecord, read_records
 from roost.scheduler.shadow.summary import summarise
+from roost.services.metric_definitions import SHADOW_VERDICTS
+from roost.services.metrics import Metrics
 
 KEYS = [
     *("time", "request_id", "instance", "instances", "source", "verdict", "why", "roost_host", "roost_weight"),
