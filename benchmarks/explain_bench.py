@@ -16,8 +16,8 @@ from benchmarks.workload import Workload
 
 from roost import RequestSpec, Scheduler
 from roost.all_options import read_options
-from roost.scheduler.explain.blockers import find_blockers
-from roost.scheduler.explain.explained_instance import find_explained_instance
+from roost.questions.blockers import find_blockers
+from roost.questions.funnel import find_explained_instance
 from roost.scheduler.full_scan import FullScanEngine
 from roost.scheduler.preparation import Preparation
 from roost.scheduler.search import StageTimes

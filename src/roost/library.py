@@ -25,23 +25,21 @@ from roost.options.files import Sections
 from roost.plugins.context import PluginContext, TableState
 from roost.plugins.nova_conf import PluginOptions
 from roost.plugins.registry import places_of
+from roost.questions.alike import headroom_key
+from roost.questions.counting import count_headroom
+from roost.questions.explain import explain_host, explain_request
+from roost.questions.funnel import find_row
+from roost.questions.headroom import AVAILABILITY_ZONE, MOST_PLACED, Progress, Trial, Trials
+from roost.questions.profile import Profile, profile
+from roost.questions.records import Explanation, Headroom, HostExplanation
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.closed_hosts import ClosedHosts, find_closed_sources
-from roost.scheduler.explain.explaining import explain_host, explain_request
-from roost.scheduler.explain.host_names import find_row
-from roost.scheduler.explain.records import Explanation, HostExplanation
 from roost.scheduler.freed_memory import keep_freed_memory
 from roost.scheduler.group_tracker import GroupTracker
-from roost.scheduler.headroom.alike import headroom_key
-from roost.scheduler.headroom.counting import count_headroom
-from roost.scheduler.headroom.host_groups import AVAILABILITY_ZONE
-from roost.scheduler.headroom.record import Headroom
-from roost.scheduler.headroom.trial import MOST_PLACED, Progress, Trial, Trials
 from roost.scheduler.incremental.engine import IncrementalEngine
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.pipeline import MakeEngine
 from roost.scheduler.preparation import Preparation
-from roost.scheduler.profile import Profile, profile
 from roost.services.log_handlers import tolerate_failing_handlers
 from roost.sources.fleet_file import Fleet
 from roost.sources.snapshot import OWN_PLUGIN_HINT, with_own_weighers

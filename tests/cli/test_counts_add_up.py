@@ -10,7 +10,7 @@ from functools import cache
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from tests.parity import random_fleets, random_requests
-from tests.unit.scheduler.headroom.random_headroom import random_document, random_request
+from tests.unit.questions.random_headroom import random_document, random_request
 
 from roost import Fleet, NoValidHost, Scheduler
 from roost.all_options import read_options
@@ -20,10 +20,10 @@ from roost.cli.host_explanation_report import host_explanation_report
 from roost.errors import BadInput, RoostError
 from roost.hosts import HostTable
 from roost.model.json_records import to_json
+from roost.questions.blockers import find_blockers
+from roost.questions.explain import explain_host, explain_request
+from roost.questions.funnel import find_explained_instance
 from roost.scheduler.build import build_pipeline
-from roost.scheduler.explain.blockers import find_blockers
-from roost.scheduler.explain.explained_instance import find_explained_instance
-from roost.scheduler.explain.explaining import explain_host, explain_request
 from roost.testing import make_hosts, make_spec
 
 FILTERS = (

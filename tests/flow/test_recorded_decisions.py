@@ -12,11 +12,11 @@ from tests.flow.whole_cloud import WholeCloud
 from roost.all_options import read_options
 from roost.client.rpc_client import RpcClient
 from roost.errors import BadInput, RemoteNoValidHost, UnknownName
-from roost.inspection.past_decision import PastDecision
 from roost.messages.context import RequestContext
 from roost.messages.oslo import RpcOptions
 from roost.model import ServerGroup
 from roost.model.json_records import to_json
+from roost.questions.plan import PastDecision
 from roost.records.decisions import DecisionStore, RecordedState
 from roost.records.services import set_service_flags
 from roost.store.schema import decisions

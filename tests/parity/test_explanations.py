@@ -16,9 +16,9 @@ from roost.errors import NoValidHost, RoostError
 from roost.filters.base import applies_to_rebuild
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
+from roost.questions.explain import explain_host, explain_request
 from roost.scheduler.checks import is_forced
 from roost.scheduler.choice import BEST
-from roost.scheduler.explain.explaining import explain_host, explain_request
 from roost.scheduler.pipeline import Pipeline
 
 CASES = 1000

@@ -9,8 +9,8 @@ from roost.filters.ram import RamFilter
 from roost.hosts import HostRecord, HostTable
 from roost.model import Flavor, RequestSpec
 from roost.model.remedy import HostChange, apply_all_to_request
+from roost.questions.what_if import set_field
 from roost.scheduler.checks import capacity_checks, filter_checks
-from roost.sources.record_fields import set_field
 
 CHANCE = np.random.default_rng(20)
 

@@ -13,8 +13,8 @@ from roost.library import Scheduler
 from roost.model.remedy import apply_all_to_request
 from roost.options.declare import declared
 from roost.plugins.registry import FILTERS
+from roost.questions.what_if import changed_fleet, changed_options
 from roost.sources.fleet_file import Fleet
-from roost.sources.what_if import changed_fleet, changed_options
 from roost.testing import make_records, make_spec
 
 ROOMY = {name: Inventory(10**9) for name in ("VCPU", "MEMORY_MB", "DISK_GB")}

@@ -22,12 +22,11 @@ from roost.cli.request_arguments import add_request_arguments, build_request
 from roost.cli.size_arguments import check_size
 from roost.cli.what_if_arguments import add_what_if_arguments
 from roost.errors import BadInput
-from roost.inspection.capacity import count_each
 from roost.library import Scheduler
 from roost.model import RequestSpec
-from roost.scheduler.headroom.host_groups import AVAILABILITY_ZONE
-from roost.scheduler.headroom.record import Headroom
-from roost.scheduler.headroom.trial import MOST_PLACED, Progress
+from roost.questions.headroom import AVAILABILITY_ZONE, MOST_PLACED, Progress
+from roost.questions.plan import count_each
+from roost.questions.records import Headroom
 from roost.scheduler.incremental.engine import IncrementalEngine
 from roost.sources.fleet_file import Fleet
 

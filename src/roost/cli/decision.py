@@ -17,9 +17,9 @@ from roost.cli.place import placement_report
 from roost.cli.server_report import list_report, record_report
 from roost.client.interface import Record
 from roost.errors import UnknownName
-from roost.inspection.past_decision import PastDecision, why_not_explained
 from roost.model import Decision
 from roost.model.remedy import listed
+from roost.questions.plan import PastDecision, why_not_explained
 from roost.records.decision_codec import decision_from_data
 
 MOST_LISTED = 1000

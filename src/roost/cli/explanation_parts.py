@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from roost.cli.what_if_arguments import arguments_for
 from roost.model.remedy import Remedy
-from roost.scheduler.explain.records import HostScore
+from roost.questions.records import HostScore
 
 WIDTH = 79
 """Of sentences, in characters."""

@@ -13,7 +13,7 @@ from roost.cli.output import Report
 from roost.cli.rejection_words import what_is_wrong
 from roost.model.json_records import to_json
 from roost.model.remedy import counted, listed
-from roost.scheduler.explain.records import Explanation, Lift, NearestMiss, Reason
+from roost.questions.records import Explanation, Lift, NearestMiss, Reason
 
 __all__ = ["explanation_report", "host_explanation_report"]
 

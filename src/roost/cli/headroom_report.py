@@ -9,9 +9,9 @@ from typing import Any
 from roost.cli.columns import Columns
 from roost.cli.output import Report
 from roost.errors import BadInput
-from roost.inspection.capacity import Counted, headroom_record
-from roost.scheduler.headroom.host_groups import AVAILABILITY_ZONE
-from roost.scheduler.headroom.record import Headroom, HostLoss, Shortage
+from roost.questions.headroom import AVAILABILITY_ZONE
+from roost.questions.plan import Counted, headroom_record
+from roost.questions.records import Headroom, HostLoss, Shortage
 
 ALL_COLUMNS = {
     "Flavor": "flavor",

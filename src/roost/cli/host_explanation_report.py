@@ -9,7 +9,7 @@ from roost.cli.explanation_parts import name_of, remedy_lines, score_cells, whol
 from roost.cli.output import Report
 from roost.model.json_records import to_json
 from roost.model.remedy import counted
-from roost.scheduler.explain.records import HostExplanation, ScoreDifference, WeighedHost
+from roost.questions.records import HostExplanation, RankedHost, ScoreDifference
 
 
 def host_explanation_report(explanation: HostExplanation) -> Report:
@@ -57,7 +57,7 @@ def _instance(explanation: HostExplanation) -> str:
     return f"instance {explanation.placed + 1:,} of {explanation.wanted:,}"
 
 
-def _winner_report(explanation: HostExplanation, own: WeighedHost) -> Report:
+def _winner_report(explanation: HostExplanation, own: RankedHost) -> Report:
     """A row per weigher with the numbers of the host, which is the best one."""
     fitting = explanation.fitting
     among = "the only host that fits" if fitting == 1 else f"the best of {fitting:,} hosts that fit"
@@ -69,7 +69,7 @@ def _winner_report(explanation: HostExplanation, own: WeighedHost) -> Report:
     )
 
 
-def _comparison_report(explanation: HostExplanation, own: WeighedHost, winner: WeighedHost) -> Report:
+def _comparison_report(explanation: HostExplanation, own: RankedHost, winner: RankedHost) -> Report:
     """A row per weigher: the numbers of the host, those of the winner, and by how much that leads."""
     names = [name_of(each.host, each.node) for each in (own, winner)]
     if explanation.decided_by:

@@ -19,9 +19,9 @@ from roost.cli.what_if_arguments import add_what_if_arguments
 from roost.errors import NoValidHost
 from roost.model import Decision
 from roost.model.json_records import to_json
+from roost.questions.profile import Profile
 from roost.scheduler.full_scan import FullScanEngine
 from roost.scheduler.incremental.engine import IncrementalEngine
-from roost.scheduler.profile import Profile
 
 EXPLAINED = "roost explain says what would help"
 

@@ -11,10 +11,9 @@ from roost.cli.arguments import add_config_arguments, whole_number
 from roost.cli.columns import titled
 from roost.cli.inspected_fleet import add_fleet_arguments, load_fleet, make_scheduler
 from roost.cli.output import Report, ReportCommand
-from roost.cli.plan_file import PlanFile
 from roost.cli.progress_bar import progress_bar
 from roost.cli.what_if_arguments import add_what_if_arguments
-from roost.inspection.plan import PlannedPlacement, place, plan_record
+from roost.questions.plan import PlanFile, PlannedPlacement, place, plan_record
 from roost.scheduler.incremental.engine import IncrementalEngine
 
 COLUMNS = titled("Request", "Instances", "Hosts", "Why not")

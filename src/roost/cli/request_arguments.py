@@ -8,10 +8,10 @@ from typing import Any
 
 from roost.cli.arguments import group_by_key, key_and_value, whole_number
 from roost.cli.size_arguments import add_size_arguments, flavor_parts
-from roost.inspection.planned_requests import MOST_INSTANCES, check_hosts, check_zone
 from roost.library import Scheduler
 from roost.model import Flavor, RequestSpec
 from roost.model.request import with_canonical_uuids
+from roost.questions.plan import MOST_INSTANCES, check_hosts, check_zone
 from roost.sources.fleet_file import Fleet
 
 

@@ -19,12 +19,12 @@ from roost.options.declare import declared
 from roost.options.files import LocatedSections
 from roost.options.settings import Settings
 from roost.plugins.registry import find_weighers, places_of
+from roost.questions.what_if import changed_fleet, changed_options, check_known_hosts, with_hosts_like
 from roost.scheduler.build import filters_to_run
 from roost.scheduler.options import SchedulerOptions
 from roost.sources.documents import parse_yaml
 from roost.sources.fields import HOST_FIELDS
 from roost.sources.fleet_file import MAX_HOSTS, Fleet, expand_name
-from roost.sources.what_if import changed_fleet, changed_options, check_known_hosts, with_hosts_like
 from roost.weighers.base import Weigher
 
 Options = dict[str, dict[str, Any]]

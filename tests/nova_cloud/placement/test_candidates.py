@@ -17,9 +17,9 @@ from roost.nova_cloud.candidates import CandidateReader
 from roost.nova_cloud.claims import PlacementGranter
 from roost.nova_cloud.own_claims import OwnClaims
 from roost.nova_cloud.source import NovaSource
+from roost.questions.explain import list_rejections
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.claiming import ClaimLoop
-from roost.scheduler.explain.explaining import list_rejections
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.replica.host_manager import HostManager

@@ -4,7 +4,7 @@
 import pytest
 from tests.nova_cloud.nested_cloud import PLAIN, VGPU, NestedCloud
 
-from roost.inspection.past_decision import PastDecision
+from roost.questions.plan import PastDecision
 from roost.records.decisions import DecisionStore, RecordedState
 
 

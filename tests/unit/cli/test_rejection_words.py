@@ -4,8 +4,8 @@ import pytest
 from roost.cli.rejection_words import what_is_wrong
 from roost.filters.base import Filter
 from roost.plugins.registry import FILTERS
+from roost.questions.funnel import subject_of
 from roost.scheduler.checks import filter_check
-from roost.scheduler.explain.subjects import subject_of
 from roost.testing import make_spec
 
 

@@ -19,9 +19,9 @@ from roost.model.resources import (
     sound_traits,
     tpm_traits,
 )
+from roost.questions.explain import explain_request
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.checks import capacity_checks
-from roost.scheduler.explain.explaining import explain_request
 from roost.scheduler.full_scan import FullScanEngine
 from roost.scheduler.incremental.engine import IncrementalEngine
 from roost.scheduler.pipeline import Pipeline

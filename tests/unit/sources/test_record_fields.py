@@ -3,7 +3,7 @@ import pytest
 from roost.errors import BadInput
 from roost.hosts import HostRecord, Instance, Inventory
 from roost.model import Aggregate, Service
-from roost.sources.record_fields import set_field
+from roost.questions.what_if import set_field
 
 HOST = HostRecord("a", vcpus_total=8, total_usable_ram_mb=8192, total_usable_disk_gb=100)
 NORTH = Aggregate("north", {"availability_zone": "az-1"})

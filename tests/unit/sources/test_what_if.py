@@ -3,8 +3,8 @@ import pytest
 from roost.errors import BadInput, UnknownName
 from roost.hosts import HostView
 from roost.model.remedy import AggregateChange, HostChange, OptionChange, RequestChange
+from roost.questions.what_if import changed_fleet, changed_options, with_hosts_like
 from roost.sources.fleet_file import Fleet
-from roost.sources.what_if import changed_fleet, changed_options, with_hosts_like
 
 FLEET = Fleet.load(
     {

@@ -21,12 +21,11 @@ from roost.api.call import CurrentCall, answer
 from roost.api.compute.paging import next_links
 from roost.api.roost.snapshots import snapshot_for
 from roost.errors import BadInput
-from roost.inspection.capacity import Counted, count_in_turn, headroom_record
 from roost.library import Scheduler
 from roost.model import RequestSpec
-from roost.scheduler.headroom.host_groups import AVAILABILITY_ZONE, check_group_key
-from roost.scheduler.headroom.record import Headroom
-from roost.scheduler.headroom.trial import MOST_PLACED
+from roost.questions.headroom import AVAILABILITY_ZONE, MOST_PLACED, check_group_key
+from roost.questions.plan import Counted, count_in_turn, headroom_record
+from roost.questions.records import Headroom
 
 MOST_SECONDS = 20.0
 """For an answer: a flavor that is not counted by then is left to the next page, or refused where it is the first."""

@@ -14,10 +14,10 @@ from fastapi import Path, Query, Response
 
 from roost.api.call import Call, CurrentCall, Target, answer
 from roost.errors import BadInput, Forbidden, UnknownName
-from roost.inspection.past_decision import PastDecision, why_not_explained
 from roost.model.json_records import to_json
 from roost.model.kinds import MOST
 from roost.model.uuids import canonical_uuid, is_uuid
+from roost.questions.plan import PastDecision, why_not_explained
 from roost.records.decisions import DecisionQueries, DecisionStore
 
 SEE_ALL = "roost:decisions:all"

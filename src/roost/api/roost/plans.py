@@ -16,9 +16,8 @@ from roost.api.bounded_work import Deadline
 from roost.api.call import Call, CurrentCall, answer, named_in_body
 from roost.api.roost.planning import planned_by
 from roost.api.roost.snapshots import snapshot_for
-from roost.inspection.plan import PlannedPlacement, place, plan_record
-from roost.inspection.planned_requests import REQUESTS, PlannedRequest, spec_of
 from roost.library import Scheduler
+from roost.questions.plan import REQUESTS, PlannedPlacement, PlannedRequest, place, plan_record, spec_of
 
 MOST_SECONDS = 20.0
 MOST_INSTANCES = 10_000

@@ -9,10 +9,10 @@ from roost.filters.base import HostFilter
 from roost.model import Destination, ServerGroup
 from roost.model.json_records import to_json
 from roost.model.resources import AllocationCandidate, AllocationCandidates
+from roost.questions.blockers import find_blockers
+from roost.questions.explain import explain_host, explain_request
+from roost.questions.funnel import find_explained_instance
 from roost.scheduler.choice import Choice
-from roost.scheduler.explain.blockers import find_blockers
-from roost.scheduler.explain.explained_instance import find_explained_instance
-from roost.scheduler.explain.explaining import explain_host, explain_request
 from roost.scheduler.pipeline import Pipeline
 from roost.testing import make_hosts, make_spec
 from roost.weighers.ram import RAMWeigher

@@ -4,9 +4,9 @@
 import pytest
 
 from roost.errors import BadInput
-from roost.inspection.capacity import count_each, headroom_record
 from roost.model import Flavor, RequestSpec
-from roost.scheduler.headroom.record import Headroom
+from roost.questions.plan import count_each, headroom_record
+from roost.questions.records import Headroom
 
 SPEC = RequestSpec(flavor=Flavor(vcpus=1, memory_mb=512, root_gb=0))
 SPECS = {"good": SPEC, "bad": SPEC}

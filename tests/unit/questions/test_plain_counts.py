@@ -5,7 +5,7 @@ import random
 
 import pytest
 from tests.engines import FULL_SCAN
-from tests.unit.scheduler.headroom.random_headroom import losses, place_until_full, random_document, random_request
+from tests.unit.questions.random_headroom import losses, place_until_full, random_document, random_request
 
 from roost import Fleet, Scheduler
 

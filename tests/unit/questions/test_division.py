@@ -6,13 +6,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from tests.unit.scheduler.headroom.random_headroom import random_document, random_request
+from tests.unit.questions.random_headroom import random_document, random_request
 
 from roost import Fleet, RequestSpec, Scheduler
 from roost.model import Flavor
-from roost.scheduler.headroom import counting
-from roost.scheduler.headroom.division import fill_by_division
-from roost.scheduler.headroom.trial import Trial
+from roost.questions import counting
+from roost.questions.division import fill_by_division
+from roost.questions.headroom import Trial
 
 SEEDS = 40
 RULES_ABOUT_USE = ("TypeAffinityFilter", "RamFilter", "CoreFilter")

@@ -5,7 +5,7 @@ import pytest
 
 from roost import Fleet, RequestSpec, Scheduler, ServerGroup
 from roost.model import Flavor
-from roost.scheduler.headroom import host_loss
+from roost.questions import host_loss
 
 HOST = {"vcpus_total": 8, "total_usable_ram_mb": 8192, "total_usable_disk_gb": 100, "cpu_allocation_ratio": 1.0}
 TWO = RequestSpec(Flavor(2, 2048, root_gb=10))

@@ -6,8 +6,8 @@ import pytest
 from roost import Fleet, NoValidHost, PluginFailed, Scheduler
 from roost.filters.base import HostFilter
 from roost.model import Destination, Retry
-from roost.scheduler.explain.explaining import list_rejections
-from roost.scheduler.explain.records import Rejection
+from roost.questions.explain import list_rejections
+from roost.questions.records import Rejection
 from roost.scheduler.pipeline import Pipeline
 from roost.testing import make_hosts, make_spec
 

@@ -12,13 +12,20 @@ from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import BoolArray, FloatArray, RowArray
 from roost.model.group import ServerGroup
 from roost.model.request import RequestSpec
+from roost.questions.division import fill_by_division
+from roost.questions.headroom import (
+    AVAILABILITY_ZONE,
+    MOST_PLACED,
+    Filled,
+    Progress,
+    Trial,
+    Trials,
+    rows_by_value,
+    trial_uuid,
+)
+from roost.questions.host_loss import LossSearch, Prepare
+from roost.questions.records import GroupHeadroom, Headroom, HostHeadroom, Shortage
 from roost.scheduler.checks import Check, narrow
-from roost.scheduler.headroom.displaced import Prepare
-from roost.scheduler.headroom.division import fill_by_division
-from roost.scheduler.headroom.host_groups import AVAILABILITY_ZONE, rows_by_value
-from roost.scheduler.headroom.host_loss import LossSearch
-from roost.scheduler.headroom.record import GroupHeadroom, Headroom, HostHeadroom, Shortage
-from roost.scheduler.headroom.trial import MOST_PLACED, Filled, Progress, Trial, Trials, trial_uuid
 
 _PASSED = -1
 """Stands for the number of the check that rejects a host, where none does."""

@@ -16,8 +16,8 @@ from roost.hosts import HostTable
 from roost.hosts.arrays import FloatArray, RowArray
 from roost.hosts.updates import add_usage_to_rows
 from roost.model.request import RequestSpec
+from roost.questions.headroom import Filled, Trial
 from roost.scheduler.checks import Check
-from roost.scheduler.headroom.trial import Filled, Trial
 
 _UNCHANGED = frozenset({"num_io_ops"})
 """Columns that are after a placement what they were before: an instance counts as built at once."""

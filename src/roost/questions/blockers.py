@@ -1,23 +1,105 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands between a request and the hosts: one obstacle per subject, with the hosts that it keeps away."""
+"""Which checks reject which hosts: every check put to every host, each as if there were no other.
+
+A placement stops asking about a host at the first check that rejects it. Here each check gets a view of its own of
+all hosts, so that nothing that another one noted there - narrowed allocation candidates, limits of a plugin - can
+matter.
+
+What stands between a request and the hosts: one obstacle per subject, with the hosts that it keeps away.
+
+Lifts: which single check a request would fit without; where no single one suffices, which few together.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from roost.errors import RoostError
+from roost.errors import HostFault, RoostError, RuleError
 from roost.hosts import Hosts, HostTable, HostView
 from roost.hosts.arrays import BoolArray, RowArray
 from roost.model.lazy import lazy
 from roost.model.remedy import Remedy, counted, listed
 from roost.model.request import RequestSpec
+from roost.questions.funnel import NONE, ExplainedInstance, Funnel, TableCheck, by_subject, run_funnel, subject_of
+from roost.questions.records import Lift
 from roost.scheduler.checks import Check
-from roost.scheduler.explain.blockers import Blockers
-from roost.scheduler.explain.funnel import NONE, Funnel
-from roost.scheduler.explain.subjects import by_subject, subject_of
+
+
+@dataclass(frozen=True)
+class Blockers:
+    """For each check of a request, the hosts that it rejects."""
+
+    checks: tuple[TableCheck, ...]
+    masks: tuple[BoolArray, ...]
+    """Per check, one boolean per row of the table: True if it rejects that host."""
+    errors: dict[tuple[int, int], RoostError]
+    """(Number of a check, row) -> the error that it raised about that host, which then counts as rejected."""
+
+    def of_row(self, row: int) -> list[int]:
+        """The numbers of the checks that reject a row."""
+        return [number for number, mask in enumerate(self.masks) if mask[row]]
+
+    def counts(self) -> RowArray:
+        """Per row, how many checks reject it."""
+        return np.sum(self.masks, axis=0, dtype=np.intp) if self.masks else np.zeros(0, dtype=np.intp)
+
+
+def find_blockers(instance: ExplainedInstance) -> Blockers:
+    """Put every check to all hosts, each by itself. Makes no sentences."""
+    masks: list[BoolArray] = []
+    errors: dict[tuple[int, int], RoostError] = {}
+    for number, (check, table) in enumerate(instance.checks):
+        rejects = np.ones(len(table.names), dtype=np.bool_)
+        for rows, passes, error in _answers(check, table, instance.spec, None):
+            if error is None:
+                rejects[slice(None) if rows is None else rows] = ~passes
+            else:
+                errors |= {(number, row): error for row in _all_rows(table, rows)}
+        masks.append(rejects)
+    return Blockers(instance.checks, tuple(masks), errors)
+
+
+Answer = tuple[RowArray | None, BoolArray, RoostError | None]
+"""Rows (None: all), which of them pass, and the error that was raised about them in place of an answer."""
+_NO_ANSWER: BoolArray = np.zeros(0, dtype=np.bool_)
+
+
+def _answers(check: Check, table: HostTable, spec: RequestSpec, rows: RowArray | None) -> Iterator[Answer]:
+    """What a check says of these rows. After an error it is put to each half, until the error is about one host."""
+    assert check.ask is not None  # noqa: S101 - the caller has no others
+    hosts = Hosts(table, rows, {})
+    if spec.candidates is not None and check.rule is not None:
+        _note_candidates(hosts, spec)
+    try:
+        yield rows, check.ask(hosts), None
+    except RoostError as error:
+        is_about_request = isinstance(error, RuleError) and not isinstance(error, HostFault)
+        if is_about_request or len(hosts) < 2:
+            yield rows, _NO_ANSWER, error
+            return
+        everyone = _all_rows(table, rows)
+        for half in (everyone[: len(everyone) // 2], everyone[len(everyone) // 2 :]):
+            yield from _answers(check, table, spec, half)
+
+
+def _all_rows(table: HostTable, rows: RowArray | None) -> RowArray:
+    return np.arange(len(table.names)) if rows is None else rows
+
+
+def _note_candidates(hosts: Hosts, spec: RequestSpec) -> None:
+    """Note what placement offers on each host, as its own check does before filters are asked.
+
+    Hosts on which it offers nothing keep what they have: a filter must not be blamed for that.
+    """
+    assert spec.candidates is not None  # noqa: S101 - asked by the caller
+    for host in hosts:
+        if offered := spec.candidates.of(host.uuid):
+            host.allocation_candidates = offered
+
 
 ANTI_AFFINITY = "ServerGroupAntiAffinityFilter"
 _IN_WORDS = {"disabled": "disabled or down"}
@@ -170,3 +252,60 @@ class Obstacle:
 
 def _in_words(subject: str) -> str:
     return _IN_WORDS.get(subject, subject)
+
+
+FORCED = "force_hosts"
+"""The subject of a request that is forced to hosts: lifted, all filters are asked, which forced hosts skip."""
+MOST_COMBINATIONS, EXAMPLES = 5, 3
+
+
+def find_lifts(obstacles: Obstacles) -> tuple[Lift, ...]:
+    """The smallest sets of subjects without which the request fits, the one with most hosts first.
+
+    Each is tried: the other checks are put to the hosts again. So it is true for plugins, too, which may look at
+    several hosts at once.
+    """
+    tries_all = obstacles.unexplained.any()  # then a check may be to blame that rejects no host by itself
+    singles = [(name,) for name, mask in obstacles.masks.items() if tries_all or mask.any()]
+    found = list(_tried(obstacles, singles)) or list(_tried(obstacles, _smallest_combinations(obstacles)))
+    return tuple(sorted(found, key=lambda each: -each.hosts))
+
+
+def _tried(obstacles: Obstacles, combinations: Iterable[tuple[str, ...]]) -> Iterator[Lift]:
+    """Those of these combinations of subjects without which the request fits."""
+    for subjects in combinations:
+        numbers = [number for subject in subjects for number in obstacles.subjects[subject]]
+        try:
+            if FORCED in subjects:
+                left = run_funnel(obstacles.instance.unforced()).left
+            else:
+                left = run_funnel(obstacles.instance, without=numbers).left
+        except RoostError:  # another check raises an error about a host that it would now be put to
+            continue
+        if len(left):
+            yield Lift(subjects, _names(obstacles, numbers, left), len(left), _examples(left))
+
+
+def _names(obstacles: Obstacles, numbers: list[int], left: Hosts) -> tuple[str, ...]:
+    """The names of the checks among these that reject one of the hosts."""
+    guilty = [number for number in numbers if obstacles.rejects(number, left.rows).any()]
+    return tuple(obstacles.check(number).name for number in guilty or numbers)
+
+
+def _examples(hosts: Hosts) -> tuple[str, ...]:
+    """The first hosts by name, of a host with several nodes each node."""
+    table = hosts.table
+    pairs = [table.names[row] for row in hosts.rows[:EXAMPLES].tolist()]
+    return tuple(host if len(table.rows_of_host(host)) == 1 else f"{host} (node {node})" for host, node in pairs)
+
+
+def _smallest_combinations(obstacles: Obstacles) -> list[tuple[str, ...]]:
+    """The sets of subjects that reject the hosts with the fewest obstacles, the most frequent ones."""
+    names = [name for name, mask in obstacles.masks.items() if mask.any()]
+    if not names:
+        return []
+    rows = np.flatnonzero(obstacles.counts == obstacles.counts.min())
+    bits = np.packbits([obstacles.masks[name][rows] for name in names], axis=0)
+    _, firsts, counts = np.unique(bits, axis=1, return_index=True, return_counts=True)
+    frequent = firsts[np.argsort(-counts, kind="stable")[:MOST_COMBINATIONS]]
+    return [tuple(obstacles.of_row(row)) for row in rows[frequent].tolist()]

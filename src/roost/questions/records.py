@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an explanation consists of: plain records, which `model.json_records.to_json` turns into JSON."""
+"""What an explanation consists of: plain records, which `model.json_records.to_json` turns into JSON.
+
+The records of a count: how many more instances fit, where, what runs out, and what the loss of a host costs.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,7 @@ class HostScore:
 
 
 @dataclass(frozen=True)
-class WeighedHost:
+class RankedHost:
     """A host that can take the request, with its place among all that can."""
 
     host: str
@@ -125,7 +128,7 @@ class Explanation:
     """The smallest sets of checks without which it would fit, most hosts first: single checks, if there are any."""
     misses: tuple[NearestMiss, ...]
     """One per check that rejects a host, those that are the only obstacle of most hosts first."""
-    best: tuple[WeighedHost, ...]
+    best: tuple[RankedHost, ...]
     """The best hosts, if it fits; the first is the winner."""
     margin: float | None
     """By how much the weight of the winner exceeds that of the second; None if there is no second."""
@@ -181,9 +184,9 @@ class HostExplanation:
     """Every check that rejects the host; empty if it can take the instance."""
     fitting: int
     """Hosts that can take the instance."""
-    own: WeighedHost | None
+    own: RankedHost | None
     """The host's place; None if it is rejected."""
-    winner: WeighedHost | None
+    winner: RankedHost | None
     """The best host; None if none can take the instance."""
     differences: tuple[ScoreDifference, ...]
     """Its scores beside the winner's, the largest lead of the winner first."""
@@ -199,3 +202,94 @@ class HostExplanation:
     def remedies(self) -> Mapping[str, Remedy]:
         """Check -> what would let the host pass it."""
         return {each.name: each.remedy for each in self.blockers if each.remedy}
+
+
+@dataclass(frozen=True)
+class Shortage:
+    """A check that rejects hosts once no further instance fits.
+
+    A host that lacks several amounts counts once in `hosts`, and in `ran_out_on` for each of them.
+    """
+
+    stage: str
+    name: str
+    hosts: int
+    """How many hosts it is the first check to reject."""
+    ran_out_on: int
+    """How many hosts it rejects that could take an instance at the start."""
+    detail: str = ""
+    """What the rejected hosts lack, in numbers; may be empty."""
+
+
+@dataclass(frozen=True)
+class GroupHeadroom:
+    """The part of the headroom that is on the hosts of one availability zone, rack or the like."""
+
+    name: str
+    hosts: int
+    fits: int
+    hosts_used: int
+    """How many of its hosts take at least one instance."""
+    shortages: tuple[Shortage, ...]
+    """What its hosts lack in the end, as in `Headroom.shortages`; without details."""
+
+
+@dataclass(frozen=True)
+class HostHeadroom:
+    """A host that takes some of the instances."""
+
+    host: str
+    node: str
+    fits: int
+
+
+@dataclass(frozen=True)
+class HostLoss:
+    """What still fits after one host is lost and its servers were placed again on the others, largest first.
+
+    Of a host with several nodes one node is lost.
+    """
+
+    host: str
+    node: str
+    fits: int
+    """How many instances still fit then."""
+    servers: int
+    """How many servers of the host were placed again."""
+    homeless: int
+    """How many servers found no other host."""
+    unknown_servers: int
+    """How many servers were left out, because neither their flavor nor their size is known."""
+    has_unlisted_use: bool
+    """Whether more memory or CPUs of the host are in use than its listed servers account for."""
+    tried: int
+    """Of how many hosts the loss was tried."""
+    candidates: int
+    """How many hosts could be lost: all that are up."""
+
+    @property
+    def is_worst_of_all(self) -> bool:
+        """Whether the loss of no other host costs more; False where not all of them were tried."""
+        return self.tried == self.candidates
+
+
+@dataclass(frozen=True)
+class Headroom:
+    """How many more instances of a request fit on a fleet, counted by placing them."""
+
+    fits: int
+    is_complete: bool
+    """False where counting stopped at its limit: `fits` is that limit, and more may fit."""
+    hosts: int
+    hosts_used: int
+    """How many hosts take at least one instance."""
+    shortages: tuple[Shortage, ...]
+    """What the hosts lack in the end, first what ran out on most hosts. Their `hosts` add up to all hosts."""
+    by: str
+    """The metadata key by whose value `groups` are formed."""
+    groups: tuple[GroupHeadroom, ...]
+    """By name. A host with several values is in a group of its combination, so that the numbers add up."""
+    placed: tuple[HostHeadroom, ...]
+    """The hosts that take instances, by name."""
+    worst_loss: HostLoss | None = None
+    """The loss of a host that costs most; None where it was not asked for, or no host is up."""

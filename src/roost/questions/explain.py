@@ -1,28 +1,78 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explanations of a request, and of one host. Pure: they change nothing, and read neither clock nor files."""
+"""Explanations of a request, and of one host. Pure: they change nothing, and read neither clock nor files.
+
+The hosts that can take a request, weighed: their ranks, and what each weigher contributes.
+"""
 
 from __future__ import annotations
 
-from roost.hosts import HostTable
+from collections.abc import Iterator
+from itertools import starmap
+
+import numpy as np
+
+from roost.hosts import Hosts, HostTable
+from roost.model.decision import Score
 from roost.model.request import RequestSpec
-from roost.scheduler.choice import Choice
-from roost.scheduler.explain.blockers import find_blockers
-from roost.scheduler.explain.explained_instance import ExplainedInstance, find_explained_instance
-from roost.scheduler.explain.funnel import NONE, Funnel, run_funnel
-from roost.scheduler.explain.lifts import find_lifts
-from roost.scheduler.explain.nearest_misses import find_misses
-from roost.scheduler.explain.obstacles import Obstacles
-from roost.scheduler.explain.ranking import Ranking
-from roost.scheduler.explain.records import (
+from roost.questions.blockers import Obstacles, find_blockers, find_lifts
+from roost.questions.funnel import NONE, ExplainedInstance, Funnel, find_explained_instance, run_funnel, subject_of
+from roost.questions.misses import find_misses
+from roost.questions.records import (
     Blocker,
     Explanation,
     HostExplanation,
+    HostScore,
+    RankedHost,
     Rejection,
     ScoreDifference,
-    WeighedHost,
 )
-from roost.scheduler.explain.subjects import subject_of
+from roost.scheduler.choice import Choice
 from roost.scheduler.pipeline import SHOWN_BEST, Pipeline
+from roost.scheduler.rules import Rules
+from roost.scheduler.weighing import Span, weigh
+
+
+class HostOrder:
+    """Hosts in the order of their weights; equal ones in that of the table."""
+
+    def __init__(self, hosts: Hosts, rules: Rules, spec: RequestSpec) -> None:
+        self._hosts = hosts
+        self._weighed = weigh(hosts, rules.weighers, spec)
+        self._order = np.argsort(self._weighed.keys, kind="stable")
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def count_best(self) -> int:
+        """How many hosts have the best weight."""
+        return int(np.count_nonzero(self._weighed.keys == self._weighed.keys.min()))
+
+    def best(self, count: int) -> tuple[RankedHost, ...]:
+        """The `count` best hosts, best first."""
+        return tuple(self._host(rank, int(position)) for rank, position in enumerate(self._order[:count], start=1))
+
+    def of_row(self, row: int) -> RankedHost:
+        """The host in this row of the table, which must be among the weighed ones."""
+        position = int(np.flatnonzero(self._hosts.rows == row)[0])
+        return self._host(int(np.flatnonzero(self._order == position)[0]) + 1, position)
+
+    def next_of_cell(self, count: int) -> Iterator[str]:
+        """The hosts after the best one that are in its nova cell: its alternates."""
+        rows = self._hosts.rows[self._order]
+        cells = self._hosts.table.encoded["cell"].codes[rows]
+        for row in rows[1:][cells[1:] == cells[0]][:count].tolist():
+            yield self._hosts.table.names[row][0]
+
+    def _host(self, rank: int, position: int) -> RankedHost:
+        ((host, node), weight, parts) = self._weighed.noted([position])[0]
+        return RankedHost(host, node, rank, weight, tuple(starmap(_score, zip(*parts, strict=True))))
+
+
+def _score(weigher: str, raw: float, span: Span, multiplier: float) -> HostScore:
+    """What a weigher contributes, also one whose multiplier is 0 on this host: it may be another on others."""
+    low, high = span
+    score = Score(raw, 0.0 if low == high else (raw - low) / (high - low), multiplier)
+    return HostScore(weigher, *score, score.contribution)
 
 
 def explain_request(pipeline: Pipeline, table: HostTable, spec: RequestSpec, alternates: int = 0) -> Explanation:
@@ -36,7 +86,7 @@ def explain_request(pipeline: Pipeline, table: HostTable, spec: RequestSpec, alt
     fits = bool(fitting) and (wanted == 1 or instance.placed == wanted)
     blockers = find_blockers(instance)
     obstacles = None if fits else Obstacles(blockers, funnel)
-    ranking = Ranking(funnel.left, instance.rules, instance.spec) if fits else None
+    ranking = HostOrder(funnel.left, instance.rules, instance.spec) if fits else None
     best = ranking.best(SHOWN_BEST) if ranking else ()
     return Explanation(
         fits=fits,
@@ -56,7 +106,7 @@ def explain_request(pipeline: Pipeline, table: HostTable, spec: RequestSpec, alt
     )
 
 
-def _picks_among(choice: Choice, ranking: Ranking) -> int:
+def _picks_among(choice: Choice, ranking: HostOrder) -> int:
     """Among how many of the best chance picks: a number that is set, or those of equal weight that are shuffled."""
     return max(min(choice.host_subset_size, len(ranking)), ranking.count_best() if choice.shuffles_best else 1)
 
@@ -70,7 +120,7 @@ def explain_host(pipeline: Pipeline, table: HostTable, spec: RequestSpec, row: i
     """Everything that rejects the host in this row, or why another host won. Raises what a plugin raises."""
     instance = find_explained_instance(pipeline, table, spec)
     funnel = run_funnel(instance)
-    ranking = Ranking(funnel.left, instance.rules, instance.spec) if len(funnel.left) else None
+    ranking = HostOrder(funnel.left, instance.rules, instance.spec) if len(funnel.left) else None
     is_left = funnel.first[row] == NONE
     own = ranking.of_row(row) if ranking and is_left else None
     winner = ranking.best(1)[0] if ranking else None
@@ -111,13 +161,13 @@ def _blockers(instance: ExplainedInstance, funnel: Funnel, row: int) -> tuple[Bl
     )
 
 
-def _differences(own: WeighedHost, winner: WeighedHost) -> tuple[ScoreDifference, ...]:
+def _differences(own: RankedHost, winner: RankedHost) -> tuple[ScoreDifference, ...]:
     beside = {each.weigher: each for each in winner.scores}
     found = [ScoreDifference(each.weigher, each, beside[each.weigher]) for each in own.scores]
     return tuple(sorted(found, key=lambda each: -each.lead))
 
 
-def _decided_by(own: WeighedHost | None, winner: WeighedHost | None, differences: tuple[ScoreDifference, ...]) -> str:
+def _decided_by(own: RankedHost | None, winner: RankedHost | None, differences: tuple[ScoreDifference, ...]) -> str:
     """The weigher through which the winner leads most; empty if there is no winner ahead of the host."""
     if own is None or winner is None or own.weight == winner.weight or not differences:
         return ""
