@@ -25,7 +25,6 @@ from benchmarks.inputs import make_requests
 from benchmarks.stopwatch import percentile
 from benchmarks.workload import Workload
 
-from roost.all_options import read_options
 from roost.client.interface import CloudClient
 from roost.client.opening import open_client
 from roost.clock import SystemClock
@@ -33,6 +32,7 @@ from roost.cluster.control import ClusterControl
 from roost.cluster.plan import ClusterPlan, ClusterShape
 from roost.cluster.state_folder import StateFolder
 from roost.records.servers import ServerStore
+from roost.scheduler.all_options import read_options
 from roost.store.engine import DatabaseOptions, open_engine
 
 LONGEST_SECONDS = 120.0

@@ -15,11 +15,11 @@ from benchmarks.stopwatch import Stopwatch, median_of, settled_memory
 from benchmarks.workload import Workload
 
 from roost import RequestSpec, Scheduler
-from roost.all_options import read_options
 from roost.questions.blockers import find_blockers
 from roost.questions.funnel import find_explained_instance
+from roost.scheduler.all_options import read_options
+from roost.scheduler.build import Preparation
 from roost.scheduler.full_scan import FullScanEngine
-from roost.scheduler.preparation import Preparation
 from roost.scheduler.search import StageTimes
 
 EXPLANATIONS = 5

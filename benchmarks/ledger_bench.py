@@ -20,15 +20,14 @@ from benchmarks.claims_bench import all_cores, database, fill
 from benchmarks.workload import Workload
 
 from roost import Flavor, RequestSpec
-from roost.all_options import read_options
 from roost.hosts.guests import digest_of_asked
 from roost.ledger.claim import Claim
 from roost.ledger.ledger import Ledger
-from roost.scheduler.build import build_pipeline
+from roost.scheduler.all_options import read_options
+from roost.scheduler.build import Preparation, build_pipeline
 from roost.scheduler.claiming import claim_of
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.preparation import Preparation
-from roost.scheduler.replica.ironic_host_manager import make_host_manager
+from roost.scheduler.own_replica import make_host_manager
 from roost.store.engine import DatabaseOptions, open_engine
 
 BLOCK = 20

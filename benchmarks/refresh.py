@@ -21,8 +21,8 @@ from tests.store.servers import PostgreSQL
 
 from roost.records.fleet_import import import_fleet
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica.host_manager import HostManager
-from roost.scheduler.replica.ironic_host_manager import make_host_manager
+from roost.scheduler.own_replica import make_host_manager
+from roost.scheduler.replica import HostManager
 from roost.sources.fleet_file import Fleet
 from roost.store.change_log import NODES, USAGE, Change, record_changes, usage_key
 from roost.store.engine import BEGINS_WRITING, DatabaseOptions, open_engine

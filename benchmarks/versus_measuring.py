@@ -21,8 +21,8 @@ from benchmarks.versus_fleet import FILTERS, SERVICE_DOWN_TIME, WEIGHERS, make_h
 from conformance.asking import Oracle
 
 from roost import Decision, Fleet, NoValidHost, RequestSpec, Scheduler
-from roost.all_options import read_options
 from roost.hosts import HostTable
+from roost.scheduler.all_options import read_options
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.checks import capacity_checks
 from roost.scheduler.pipeline import Pipeline

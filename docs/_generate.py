@@ -24,7 +24,6 @@ from sphinx.pycode import ModuleAnalyzer
 
 import roost
 import roost.cli.main as command_frame
-from roost.all_options import option_owners
 from roost.errors import RoostError
 from roost.filters.base import Filter, applies_to_rebuild
 from roost.hosts import Hosts, HostTable, HostView
@@ -35,6 +34,7 @@ from roost.options.names import UNUSED
 from roost.plugins.registry import FILTERS, WEIGHERS
 from roost.records.server import TASK_STATES, VM_STATES
 from roost.records.server_steps import LIFE_CYCLE, WORK, Transition, Work
+from roost.scheduler.all_options import option_owners
 from roost.scheduler.options import DEFAULT_FILTERS
 from roost.services.metric_definitions import METRIC_DEFINITIONS, Label, MetricDefinition
 from roost.sources.fields import fleet_schema

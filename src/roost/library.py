@@ -14,7 +14,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from roost.all_options import read_options
 from roost.errors import BadInput, PluginNotFound, UnknownName
 from roost.ledger.unlocked_read import GroupPlaces
 from roost.model import Decision, RequestSpec, Selection, ServerGroup
@@ -32,14 +31,12 @@ from roost.questions.funnel import find_row
 from roost.questions.headroom import AVAILABILITY_ZONE, MOST_PLACED, Progress, Trial, Trials
 from roost.questions.profile import Profile, profile
 from roost.questions.records import Explanation, Headroom, HostExplanation
-from roost.scheduler.build import build_pipeline
-from roost.scheduler.closed_hosts import ClosedHosts, find_closed_sources
-from roost.scheduler.freed_memory import keep_freed_memory
-from roost.scheduler.group_tracker import GroupTracker
+from roost.scheduler.all_options import read_options
+from roost.scheduler.build import Preparation, build_pipeline, keep_freed_memory
 from roost.scheduler.incremental.engine import IncrementalEngine
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.pipeline import MakeEngine
-from roost.scheduler.preparation import Preparation
+from roost.scheduler.rounds import ClosedHosts, GroupTracker, find_closed_sources
 from roost.services.log_handlers import tolerate_failing_handlers
 from roost.sources.fleet_file import Fleet
 from roost.sources.snapshot import OWN_PLUGIN_HINT, with_own_weighers

@@ -3,8 +3,8 @@
 
 import pytest
 
-from roost.all_options import option_owners
 from roost.options.declare import declared
+from roost.scheduler.all_options import option_owners
 
 ALL = {(each.group, each.name) for owner in option_owners() for each in declared(owner)}
 

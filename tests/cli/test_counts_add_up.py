@@ -13,7 +13,6 @@ from tests.parity import random_fleets, random_requests
 from tests.unit.questions.random_headroom import random_document, random_request
 
 from roost import Fleet, NoValidHost, Scheduler
-from roost.all_options import read_options
 from roost.cli.explanation_report import explanation_report
 from roost.cli.headroom_report import hosts_report, one_flavor_report
 from roost.cli.host_explanation_report import host_explanation_report
@@ -23,6 +22,7 @@ from roost.model.json_records import to_json
 from roost.questions.blockers import find_blockers
 from roost.questions.explain import explain_host, explain_request
 from roost.questions.funnel import find_explained_instance
+from roost.scheduler.all_options import read_options
 from roost.scheduler.build import build_pipeline
 from roost.testing import make_hosts, make_spec
 

@@ -7,9 +7,9 @@ import pytest
 from oslo_config import cfg
 from tests.compat.conftest import PLUGINS, ask
 
-from roost.all_options import read_options
 from roost.plugins.context import PluginContext
 from roost.plugins.nova_conf import PluginOptions, registered_options
+from roost.scheduler.all_options import read_options
 from roost.scheduler.build import build_pipeline
 
 BURST = "newton_burst_filter.BurstFilter"

@@ -9,13 +9,13 @@ import pytest
 from tests.compat.conftest import DOCUMENT, SMALL
 
 from roost import Flavor, Fleet, RequestSpec, Scheduler, ServerGroup
-from roost.all_options import read_options
 from roost.filters.ram import RamFilter
 from roost.model.request import Retry
 from roost.plugins.context import PluginContext, TableState
 from roost.plugins.nova_conf import PluginOptions
 from roost.plugins.nova_import import importing
 from roost.plugins.nova_shapes import as_dict, as_object, original_request
+from roost.scheduler.all_options import read_options
 from roost.testing import make_hosts
 from roost.weighers.ram import RAMWeigher
 

@@ -14,7 +14,7 @@ from roost.ledger.ledger import Ledger
 from roost.records.fleet_import import import_fleet
 from roost.records.services import set_service_flags
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica.ironic_host_manager import make_host_manager
+from roost.scheduler.own_replica import make_host_manager
 from roost.store.schema_upgrade import upgrade
 
 

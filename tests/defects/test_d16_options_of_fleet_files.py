@@ -9,9 +9,9 @@ import yaml
 from tests.flow.cloud import HOST
 
 from roost import Fleet, Scheduler
-from roost.all_options import option_owners, read_options
 from roost.errors import OptionError, RoostError
 from roost.options.declare import declared
+from roost.scheduler.all_options import option_owners, read_options
 from roost.services.attestation import AttestationOptions
 
 EVIL = "import pathlib\npathlib.Path('imported').write_text('yes')\nclass Evil: pass\n"

@@ -6,9 +6,9 @@ import dataclasses
 import pytest
 
 from docs import _generate
-from roost.all_options import read_options
 from roost.model.numa import derive_topology
 from roost.plugins.registry import FILTERS
+from roost.scheduler.all_options import read_options
 from roost.scheduler.build import make_plugins
 from roost.testing import make_hosts, make_spec
 

@@ -6,11 +6,11 @@ import importlib.metadata
 import pytest
 
 from docs import _command_page, _commands, _generate
-from roost.all_options import option_owners
 from roost.api.routes import ROUTES
 from roost.errors import RoostError
 from roost.options.declare import declared
 from roost.plugins.registry import FILTERS, WEIGHERS
+from roost.scheduler.all_options import option_owners
 from roost.sources.fields import HOST_FIELDS, fleet_schema
 
 ROOT = _commands.ROOT

@@ -6,10 +6,10 @@ import re
 import pytest
 
 from docs import _commands
-from roost.all_options import option_owners
 from roost.api.routes import ROUTES
 from roost.cli.main import Roost
 from roost.options.declare import declared
+from roost.scheduler.all_options import option_owners
 from roost.store.schema import metadata
 
 PAGE = (_commands.ROOT / "docs/how-to/database.md").read_text(encoding="utf-8")

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from docs import _commands, _generate
-from roost.all_options import option_owners
 from roost.options.declare import declared
+from roost.scheduler.all_options import option_owners
 from roost.services.metric_definitions import METRIC_DEFINITIONS
 from roost.services.options import LogOptions
 

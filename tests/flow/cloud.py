@@ -8,7 +8,6 @@ import threading
 from sqlalchemy import select
 from tests.store.sqlite_template import open_upgraded
 
-from roost.all_options import read_options
 from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
@@ -17,14 +16,13 @@ from roost.messages.oslo import RpcOptions
 from roost.messages.scheduler_client import SchedulerClient
 from roost.model import Flavor, RequestSpec
 from roost.records.fleet_import import import_fleet
-from roost.scheduler.drivers.registry import find_driver
+from roost.scheduler.all_options import read_options
+from roost.scheduler.drivers import find_driver
+from roost.scheduler.manager import METHODS, SchedulerManager
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
-from roost.scheduler.replica.ironic_host_manager import make_host_manager
-from roost.scheduler.service.endpoints import METHODS
-from roost.scheduler.service.manager import SchedulerManager
-from roost.scheduler.service.notifications import RequestNotifications
-from roost.scheduler.service.own_cloud import OwnCloud
-from roost.scheduler.service.process import SchedulerService
+from roost.scheduler.own_replica import make_host_manager
+from roost.scheduler.process import OwnCloud, SchedulerService
+from roost.scheduler.replies import RequestNotifications
 from roost.services.metrics import Metrics
 from roost.sources.fleet_file import Fleet
 from roost.store.schema import compute_nodes

@@ -5,7 +5,6 @@ import random
 import time
 from contextlib import ExitStack
 
-from roost.all_options import read_options
 from roost.clock import SystemClock
 from roost.compute.drivers import make_drivers
 from roost.compute.drivers.fake_guests import FakeHypervisors
@@ -16,8 +15,8 @@ from roost.messages.in_process import InProcessTransport
 from roost.messages.oslo import RpcOptions
 from roost.messages.server_messages import ServerMessages
 from roost.records.servers import ServerStore
-from roost.scheduler.service.own_cloud import OwnCloud
-from roost.scheduler.service.process import SchedulerService
+from roost.scheduler.all_options import read_options
+from roost.scheduler.process import OwnCloud, SchedulerService
 from roost.services.metrics import Metrics
 from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade

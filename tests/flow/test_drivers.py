@@ -6,14 +6,11 @@ import sys
 import pytest
 from tests.flow.cloud import UUID, hosts_of, request
 
-from roost.all_options import read_options
 from roost.errors import NoValidHost, PluginFailed, PluginNotFound, RoostError
 from roost.records.outages import save_probe
 from roost.records.services import save_heartbeats, save_service_heartbeat
-from roost.scheduler.drivers.caching_scheduler import CachingScheduler
-from roost.scheduler.drivers.chance_scheduler import ChanceScheduler
-from roost.scheduler.drivers.filter_scheduler import FilterScheduler
-from roost.scheduler.drivers.registry import find_driver
+from roost.scheduler.all_options import read_options
+from roost.scheduler.drivers import CachingScheduler, ChanceScheduler, FilterScheduler, find_driver
 from roost.store.store_clock import StoreClock
 
 
@@ -34,7 +31,7 @@ def by(name):
         ("nova.scheduler.caching_scheduler.CachingScheduler", CachingScheduler),
         ("chance_scheduler", ChanceScheduler),
         ("nova.scheduler.chance.ChanceScheduler", ChanceScheduler),
-        ("roost.scheduler.drivers.chance_scheduler.ChanceScheduler", ChanceScheduler),
+        ("roost.scheduler.drivers.ChanceScheduler", ChanceScheduler),
     ],
 )
 def test_drivers_are_found_by_every_spelling(name, kind):
@@ -234,7 +231,7 @@ def test_hosts_up_are_read_from_the_database_without_a_refresh_of_the_replica(ma
 OWN = '''
 from nova.i18n import _LW  # as drivers written for nova do
 
-from roost.scheduler.drivers.base import Driver
+from roost.scheduler.drivers import Driver
 
 
 class LastHost(Driver):
@@ -293,7 +290,7 @@ def test_a_driver_whose_host_is_full_is_refused_and_nothing_is_booked_twice(own_
 
 FRAGILE = '''
 from roost.errors import RoostError
-from roost.scheduler.drivers.base import Driver
+from roost.scheduler.drivers import Driver
 
 
 class Fragile(Driver):

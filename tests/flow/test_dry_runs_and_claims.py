@@ -10,7 +10,6 @@ import pytest
 from tests.flow.cloud import Cloud, state_of
 from tests.parity import random_fleets, random_requests
 
-from roost.all_options import read_options
 from roost.errors import BadInput, NoValidHost
 from roost.hosts import HostTable
 from roost.hosts.record import default_node_uuid
@@ -18,9 +17,9 @@ from roost.ledger.unlocked_read import GroupPlaces, HeldNode
 from roost.model import ServerGroup
 from roost.model.group import GROUP_POLICIES
 from roost.records.fleet_import import import_fleet
-from roost.scheduler.build import build_pipeline
+from roost.scheduler.all_options import read_options
+from roost.scheduler.build import Preparation, build_pipeline
 from roost.scheduler.claiming import ClaimLoop
-from roost.scheduler.preparation import Preparation
 from roost.sources.fleet_file import Fleet
 
 UUID = "6a0b7c1e-5ef2-4a3e-9d7b-%012d"

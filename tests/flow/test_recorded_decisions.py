@@ -9,7 +9,6 @@ from sqlalchemy import func, select
 from tests.flow.cloud import CONTEXT, UUID, request, state_of
 from tests.flow.whole_cloud import WholeCloud
 
-from roost.all_options import read_options
 from roost.client.rpc_client import RpcClient
 from roost.errors import BadInput, RemoteNoValidHost, UnknownName
 from roost.messages.context import RequestContext
@@ -19,6 +18,7 @@ from roost.model.json_records import to_json
 from roost.questions.plan import PastDecision
 from roost.records.decisions import DecisionStore, RecordedState
 from roost.records.services import set_service_flags
+from roost.scheduler.all_options import read_options
 from roost.store.schema import decisions
 
 BY_RAM = {"filter_scheduler": {"weight_classes": ["RAMWeigher"]}}

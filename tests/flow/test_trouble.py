@@ -8,7 +8,6 @@ import threading
 import pytest
 from tests.flow.cloud import CONTEXT, UUID, request
 
-from roost.all_options import read_options
 from roost.errors import (
     DatabaseReadOnly,
     DatabaseUnreachable,
@@ -18,8 +17,9 @@ from roost.errors import (
 )
 from roost.messages.in_process import InProcessTransport
 from roost.messages.objects.request import request_to_object
-from roost.scheduler.service import own_cloud, process
-from roost.scheduler.service.notifications import RequestNotifications
+from roost.scheduler import process
+from roost.scheduler.all_options import read_options
+from roost.scheduler.replies import RequestNotifications
 from roost.services.logs import set_up_logging
 from roost.services.options import LogOptions
 
@@ -131,7 +131,7 @@ def test_a_look_that_fails_for_any_reason_is_a_reason_not_to_be_ready(cloud, err
 
 def test_a_database_that_takes_nothing_is_a_reason_not_to_be_ready(cloud, monkeypatch):
     service = left_alone(cloud)
-    monkeypatch.setattr(own_cloud, "save_service_heartbeat", fail_with(DatabaseReadOnly("it is read-only")))
+    monkeypatch.setattr(process, "save_service_heartbeat", fail_with(DatabaseReadOnly("it is read-only")))
     with pytest.raises(DatabaseReadOnly):
         service._cloud._send_heartbeat()
     assert service.unready() == ["nothing can be claimed: it is read-only"]

@@ -5,7 +5,6 @@ import random
 
 from tests.unit.compute.agents import Agents
 
-from roost.all_options import read_options
 from roost.client.rpc_client import RpcClient
 from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
 from roost.conductor.service import ConductorService
@@ -14,9 +13,9 @@ from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
 from roost.messages.oslo import RpcOptions
 from roost.records.fleet_import import import_fleet
-from roost.scheduler.service.endpoints import METHODS
-from roost.scheduler.service.own_cloud import OwnCloud
-from roost.scheduler.service.process import SchedulerService
+from roost.scheduler.all_options import read_options
+from roost.scheduler.manager import METHODS
+from roost.scheduler.process import OwnCloud, SchedulerService
 from roost.services.metrics import Metrics
 from roost.sources.fleet_file import Fleet
 

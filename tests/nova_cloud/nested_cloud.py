@@ -8,7 +8,6 @@ from tests.flow.cloud import TurnedClock
 from tests.nova_cloud.small_cloud import SmallCloud, node_uuid
 
 from roost import Flavor, RequestSpec
-from roost.all_options import read_options
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
 from roost.messages.objects.to_objects import NovaObjects
@@ -23,13 +22,13 @@ from roost.nova_cloud.placement.allocations import AllocationWriter
 from roost.nova_cloud.placement.health import PlacementHealth
 from roost.nova_cloud.placement.provider_reader import ProviderReader
 from roost.nova_cloud.source import NovaSource
-from roost.scheduler.drivers.registry import find_driver
+from roost.scheduler.all_options import read_options
+from roost.scheduler.drivers import find_driver
+from roost.scheduler.manager import SchedulerManager, make_endpoints
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.scheduler.replica.host_manager import HostManager
-from roost.scheduler.service.endpoints import make_endpoints
-from roost.scheduler.service.manager import SchedulerManager
-from roost.scheduler.service.notifications import RequestNotifications
+from roost.scheduler.replica import HostManager
+from roost.scheduler.replies import RequestNotifications
 from roost.services.metrics import Metrics
 
 ROOM = {"VCPU": 8, "MEMORY_MB": 8192, "DISK_GB": 100}

@@ -19,7 +19,7 @@ from roost.nova_cloud.own_claims import OwnClaims
 from roost.nova_cloud.placement.providers import Provider, ProviderChanges
 from roost.nova_cloud.source import NovaSource
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica.host_manager import HostManager
+from roost.scheduler.replica import HostManager
 from roost.services.metrics import Metrics
 
 HOSTS = {"a": 1, "b": 2, "c": 3}

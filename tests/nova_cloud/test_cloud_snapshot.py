@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 from tests.nova_cloud.small_cloud import NOON, SmallCloud, node_uuid
 
-from roost.all_options import read_options
 from roost.errors import NoValidHost
 from roost.hosts import Instance
 from roost.hosts.record import Inventory
@@ -16,6 +15,7 @@ from roost.library import Scheduler
 from roost.model import Aggregate, Flavor, RequestSpec, ServerGroup, Service
 from roost.nova_cloud.cloud_snapshot import snapshot_of_source
 from roost.nova_cloud.databases.cell_changes import PlacedInstance
+from roost.scheduler.all_options import read_options
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.options import NOVA_FILTERS
 from roost.sources.snapshot import Snapshot

@@ -5,11 +5,11 @@ import random
 
 import pytest
 
-from roost.all_options import read_options
 from roost.clock import SystemClock
 from roost.errors import DatabaseAddressError
 from roost.nova_cloud import host_discovery, service_record
 from roost.nova_cloud.cloud import NovaCloud
+from roost.scheduler.all_options import read_options
 from roost.services.metrics import Metrics
 
 PLACEMENT = {"read placement's providers": 5, "release claims without an answer": 15}

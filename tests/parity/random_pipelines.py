@@ -12,11 +12,9 @@ from tests.parity import own_plugins, plain_weighers
 from tests.parity.focus import Focus
 
 from roost.plugins.registry import FILTERS, WEIGHERS
-from roost.scheduler.choice import Choice
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.scheduler.rules import Rules
-from roost.scheduler.search import Engine
+from roost.scheduler.search import Choice, Engine, Rules
 
 Dice = random.Random
 

@@ -53,7 +53,7 @@ from tests.parity.twins import twin_of
 from roost.hosts import HostTable
 from roost.hosts.updates import rebuild_table, set_aggregates, set_service, set_usage
 from roost.model import RequestSpec, Selection
-from roost.scheduler.incremental import ranking, request_class, survivors, tie_breaks, top_rows
+from roost.scheduler.incremental import order, ranking, request_class, survivors
 from roost.scheduler.incremental.engine import IncrementalEngine
 
 WEIGHTS: dict[str, float] = {
@@ -91,8 +91,8 @@ SEEN_AT_ONCE = (
 
 def set_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
     """How many rows a ranking holds, and how many are looked at one by one; returns the sizes before."""
-    before = ranking.FEWEST_TOP_ROWS, ranking.FEWEST_EXTREMES, ranking.FEW, top_rows.FEW, tie_breaks.SORTING
-    ranking.FEWEST_TOP_ROWS, ranking.FEWEST_EXTREMES, ranking.FEW, top_rows.FEW, tie_breaks.SORTING = sizes
+    before = ranking.FEWEST_TOP_ROWS, ranking.FEWEST_EXTREMES, ranking.FEW, order.FEW, order.SORTING
+    ranking.FEWEST_TOP_ROWS, ranking.FEWEST_EXTREMES, ranking.FEW, order.FEW, order.SORTING = sizes
     survivors.FEW = request_class.FEW = ranking.FEW
     return before
 
@@ -112,7 +112,7 @@ class Sequence:
         """Another table, for dry runs."""
         self.plan = make_plan(dice, focus)
         self.pipeline = self.plan.build(dice.choice([EAGER, EAGER, EAGER, IncrementalEngine]))
-        stock = 256, 64, 24, 32, tie_breaks.SORTING
+        stock = 256, 64, 24, 32, order.SORTING
         self.sizes = dice.choice([(1, 1, 0, 0, 0), (2, 1, 2, 1, 2), (4, 2, 24, 32, 0), stock])
         """How much the pipeline holds on to, and how much it looks at one by one: small fleets see all of it."""
         self.shapes = make_shapes(dice, self.table.names, self.make_shape)

@@ -18,8 +18,8 @@ from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
 from roost.questions.explain import explain_host, explain_request
 from roost.scheduler.checks import is_forced
-from roost.scheduler.choice import BEST
 from roost.scheduler.pipeline import Pipeline
+from roost.scheduler.search import BEST
 
 CASES = 1000
 LARGE = ({"vcpus": 6}, {"memory_mb": 3000}, {"root_gb": 30}, {"vcpus": 500, "memory_mb": 1_000_000})

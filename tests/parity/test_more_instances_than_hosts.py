@@ -12,8 +12,8 @@ from tests.engines import EAGER, FULL_SCAN
 from roost.errors import NoValidHost
 from roost.filters.compute import ComputeFilter
 from roost.filters.io_ops import IoOpsFilter
-from roost.scheduler.incremental import ranking, tie_breaks
-from roost.scheduler.incremental.cached_search import TieBreakingSearch
+from roost.scheduler.incremental import order, ranking
+from roost.scheduler.incremental.engine import TieBreakingSearch
 from roost.scheduler.pipeline import Pipeline
 from roost.testing import make_hosts, make_spec
 from roost.weighers.cpu import CPUWeigher
@@ -82,7 +82,7 @@ FLEETS = EQUAL | fleets(ROOMY, [SMALL, APART]) | fleets(SMALL, [HALF_FULL]) | fl
 def test_more_instances_than_hosts_go_where_a_full_scan_puts_them(name, hosts, instances, policy, alternates, sizes):
     expected = place(hosts, WEIGHERS[name](), instances, FULL_SCAN, policy, alternates)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(tie_breaks, "SORTING", sizes[0])
+        patched.setattr(order, "SORTING", sizes[0])
         patched.setattr(ranking, "_FEW_TIED", sizes[1])
         patched.setattr(ranking, "FEWEST_TOP_ROWS", sizes[2])
         assert place(hosts, WEIGHERS[name](), instances, EAGER, policy, alternates) == expected

@@ -12,9 +12,9 @@ from roost.errors import NoValidHost
 from roost.hosts import HostRecord, HostTable
 from roost.model import Aggregate, Flavor, RequestSpec, Retry, Service
 from roost.plugins.registry import FILTERS, WEIGHERS
+from roost.scheduler.full_scan import weigh
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.scheduler.weighing import weigh
 from roost.testing.strategies.hosts import METADATA, host_tables
 from roost.testing.strategies.requests import specs
 

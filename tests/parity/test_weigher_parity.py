@@ -14,7 +14,7 @@ from roost.hosts.pci import pools_from_json
 from roost.model import Aggregate, Destination, ServerGroup
 from roost.model.decision import Scores
 from roost.plugins.registry import WEIGHERS
-from roost.scheduler.weighing import weigh
+from roost.scheduler.full_scan import weigh
 from roost.testing import make_spec
 from roost.testing.strategies.columns import UUIDS
 from roost.testing.strategies.hosts import RATIOS

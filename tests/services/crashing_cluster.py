@@ -9,7 +9,6 @@ from pathlib import Path
 
 from tests.services import crash_points
 
-from roost.all_options import read_options
 from roost.client.opening import open_client
 from roost.clock import SystemClock
 from roost.cluster.control import DIED, ClusterControl
@@ -21,6 +20,7 @@ from roost.ledger.audit import audit
 from roost.records.listing import ServerFilters
 from roost.records.server import ACTIVE, DELETED, ERROR, RUNNING
 from roost.records.servers import ServerStore
+from roost.scheduler.all_options import read_options
 from roost.store.engine import DatabaseOptions, open_engine
 
 PATIENCE_SECONDS, CLEAN_SECONDS = 60, 20

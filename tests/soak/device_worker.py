@@ -11,8 +11,8 @@ from tests.soak.clients import say
 from tests.soak.race_worker import open_scheduler
 
 from roost import Flavor, NoValidHost, RequestSpec
-from roost.all_options import read_options
-from roost.scheduler.preparation import Preparation
+from roost.scheduler.all_options import read_options
+from roost.scheduler.build import Preparation
 
 ALIAS = json.dumps({"name": "gpu", "vendor_id": "10de", "product_id": "1eb8", "device_type": "type-PCI"})
 OPTIONS = {"pci": {"alias": [ALIAS]}}

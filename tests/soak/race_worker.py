@@ -11,12 +11,12 @@ from typing import Any
 from tests.soak.clients import say
 
 from roost import Flavor, NoValidHost, RequestSpec, ServerGroup
-from roost.all_options import read_options
 from roost.ledger.ledger import Ledger
+from roost.scheduler.all_options import read_options
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.claiming import ClaimLoop
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica.ironic_host_manager import make_host_manager
+from roost.scheduler.own_replica import make_host_manager
 from roost.store.engine import DatabaseOptions, open_engine
 
 ASKED = {"VCPU": 1, "MEMORY_MB": 1024, "DISK_GB": 10}

@@ -18,7 +18,7 @@ from roost.ledger.audit import audit
 from roost.ledger.claim import Claim, StrictGroup
 from roost.ledger.ledger import Ledger
 from roost.model.resources import Use
-from roost.scheduler.repeats_and_moves import plan_claims, read_held
+from roost.scheduler.rounds import plan_claims, read_held
 from roost.store import schema
 from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade

@@ -23,7 +23,7 @@ from tests.store.writers import SMALL, Writer, writing
 from roost.errors import DatabaseError
 from roost.records.fleet_import import import_fleet
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica.ironic_host_manager import make_host_manager
+from roost.scheduler.own_replica import make_host_manager
 from roost.sources.fleet_file import Fleet
 from roost.store.change_log import record_changes
 from roost.store.engine import BEGINS_WRITING, DatabaseOptions, open_engine

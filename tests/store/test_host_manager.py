@@ -13,10 +13,10 @@ from tests.store.writers import NOW, SMALL, Writer, writing
 from roost.errors import DatabaseError
 from roost.hosts import Instance
 from roost.model import Aggregate, Service
+from roost.scheduler import own_replica
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica import store_source
-from roost.scheduler.replica.host_manager import RefreshResult
-from roost.scheduler.replica.ironic_host_manager import make_host_manager
+from roost.scheduler.own_replica import make_host_manager
+from roost.scheduler.replica import RefreshResult
 from roost.store.change_log import prune, record_changes
 from roost.store.schema import metadata
 from roost.store.schema_upgrade import upgrade
@@ -369,7 +369,7 @@ def test_what_was_pruned_is_read_with_everything_else(store, make, caplog):
 
 
 def test_where_very_much_changed_everything_is_read(store, make, monkeypatch):
-    monkeypatch.setattr(store_source, "_MANY_NODES", 2)
+    monkeypatch.setattr(own_replica, "_MANY_NODES", 2)
     with writing(store) as writer:
         ids = [writer.host(f"h{number}") for number in range(4)]
     manager = make()
@@ -785,7 +785,7 @@ def test_what_could_not_be_read_is_read_the_next_time(store, make, monkeypatch):
         raise Broken
 
     with monkeypatch.context() as patched:
-        patched.setattr("roost.scheduler.replica.changed_nodes.read_nodes", fail)
+        patched.setattr("roost.scheduler.own_source.read_nodes", fail)
         with pytest.raises(Broken):
             manager.refresh()
     assert manager.table is table
@@ -816,7 +816,7 @@ def test_a_load_that_failed_is_done_again(store, make, monkeypatch):
         writer.host("h1")
     manager = make()
     with monkeypatch.context() as patched:
-        patched.setattr("roost.scheduler.replica.changed_nodes.read_heartbeats", lambda *_: 1 / 0)
+        patched.setattr("roost.scheduler.own_source.read_heartbeats", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             manager.load()
     assert names(manager) == ["h1"]

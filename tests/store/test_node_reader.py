@@ -15,7 +15,7 @@ from roost.model import Flavor, Service
 from roost.records.aggregates import read_aggregates
 from roost.records.node_reader import ReadWarnings, read_nodes
 from roost.records.outages import HeartbeatRule
-from roost.scheduler.replica.usage_reader import read_usage
+from roost.scheduler.own_source import read_usage
 from roost.store import statements as bulk
 
 SECOND = datetime.timedelta(seconds=1)

@@ -15,7 +15,7 @@ from roost.ledger.audit import audit
 from roost.ledger.ledger import Ledger
 from roost.ledger.operations import ClaimAll, Release
 from roost.model.resources import move_of
-from roost.scheduler.repeats_and_moves import plan_claims, read_held
+from roost.scheduler.rounds import plan_claims, read_held
 from roost.store import schema
 
 POOLS = [{"vendor_id": "10de", "product_id": "1eb8", "dev_type": "type-PCI", "numa_node": None, "count": 1}]

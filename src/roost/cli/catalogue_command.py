@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
-from roost.all_options import read_options
 from roost.cli.arguments import add_cloud_argument, key_and_value
 from roost.cli.client_command import PARTLY_DONE, CommandFrame
 from roost.cli.columns import titled
@@ -18,6 +17,7 @@ from roost.client.api_catalogue import ApiCatalogue
 from roost.client.interface import Record
 from roost.client.opening import open_api
 from roost.errors import RoostError
+from roost.scheduler.all_options import read_options
 
 DELETED_COLUMNS = titled("Name", "ID")
 

@@ -12,7 +12,6 @@ from typing import Protocol, cast
 
 from rich.text import Text
 
-from roost.all_options import read_options
 from roost.cli.arguments import (
     add_cloud_argument,
     add_config_arguments,
@@ -30,6 +29,7 @@ from roost.client.waiting import Goal, Outcome, ServerWait
 from roost.clock import Clock
 from roost.errors import AccessError, BadInput, PartlyChanged, RoostError, ServerFailed
 from roost.model.remedy import listed
+from roost.scheduler.all_options import read_options
 from roost.sources.snapshot import Snapshot
 
 WAIT_SECONDS = 600

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from roost.all_options import read_options
 from roost.cli.arguments import add_config_arguments, config_files
 from roost.cli.columns import titled
 from roost.cli.output import Report, ReportCommand
 from roost.clock import SystemClock
 from roost.errors import BadInput
+from roost.scheduler.all_options import read_options
 from roost.scheduler.cloud_options import NOVA, CloudOptions
 
 if TYPE_CHECKING:

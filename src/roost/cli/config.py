@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from roost.all_options import names_own_plugins, option_owners, options_of_plugins
 from roost.cli.arguments import add_config_arguments, config_files
 from roost.cli.columns import titled
 from roost.cli.output import Report, ReportCommand
@@ -27,11 +26,11 @@ from roost.options.settings import DEFAULT_ORIGIN, Settings
 from roost.plugins.context import PluginContext
 from roost.plugins.nova_conf import PluginOptions
 from roost.plugins.registry import places_of
-from roost.scheduler.build import build_pipeline
+from roost.scheduler.all_options import names_own_plugins, option_owners, options_of_plugins
+from roost.scheduler.build import Preparation, build_pipeline
 from roost.scheduler.cloud_options import NOVA, OWN, CloudOptions, ShadowOptions
-from roost.scheduler.drivers.registry import find_driver
+from roost.scheduler.drivers import find_driver
 from roost.scheduler.options import ServiceOptions
-from roost.scheduler.preparation import Preparation
 from roost.services.logs import check_logging
 from roost.services.options import LogOptions
 from roost.store.engine import DatabaseOptions, parse_database_url

@@ -10,10 +10,10 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from roost.all_options import read_options
 from roost.cli.arguments import add_config_arguments, config_files
 from roost.cli.columns import titled
 from roost.cli.output import Report, ReportCommand
+from roost.scheduler.all_options import read_options
 from roost.store.engine import DatabaseOptions, open_engine, redacted_url
 from roost.store.schema_upgrade import SchemaState, check, upgrade
 

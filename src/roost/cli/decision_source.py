@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from roost.all_options import read_options
 from roost.cli.arguments import config_files
 from roost.cli.client_command import ClientCommand
 from roost.client.interface import Record
@@ -18,6 +17,7 @@ from roost.errors import BadInput
 from roost.model.uuids import canonical_uuid
 from roost.options.settings import Settings
 from roost.records.decisions import DecisionQueries, DecisionStore
+from roost.scheduler.all_options import read_options
 from roost.scheduler.cloud_options import NOVA, CloudOptions
 from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.store_clock import StoreClock

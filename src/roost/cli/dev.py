@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from roost.all_options import read_options
 from roost.api.listener import open_listener
 from roost.api.options import ApiOptions
 from roost.cli.arguments import RoostCommand, path_argument, whole_number
@@ -29,6 +28,7 @@ from roost.dev.fleet import LEAST_COUNT, MOST_COUNT, USUAL_COUNT
 from roost.dev.state_directory import StateDirectory, check_writable, temporary_state, write_json
 from roost.errors import BadInput, ServerFailed
 from roost.messages.loopback import VARIABLE, default_state_directory
+from roost.scheduler.all_options import read_options
 from roost.services.lifecycle import CHECK_INTERVAL_SECONDS, Signals
 from roost.services.logs import set_up_logging
 from roost.services.options import LogOptions

@@ -13,7 +13,6 @@ from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
-from roost.all_options import read_options
 from roost.cli.arguments import add_cloud_argument, add_snapshot_argument, config_files
 from roost.cli.client_command import Progress, opened_client
 from roost.cli.what_if_arguments import what_if_fleet, what_if_options
@@ -21,6 +20,7 @@ from roost.client.interface import CommandClient
 from roost.clock import SystemClock
 from roost.errors import MessageError, RpcUnreachable
 from roost.library import Scheduler
+from roost.scheduler.all_options import read_options
 from roost.scheduler.cloud_options import NOVA, CloudOptions
 from roost.scheduler.full_scan import FullScanEngine
 from roost.scheduler.pipeline import MakeEngine

@@ -11,7 +11,6 @@ from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 
-from roost.all_options import read_options
 from roost.api.listener import open_listener
 from roost.api.options import BINARY as API_BINARY
 from roost.api.options import ApiOptions
@@ -30,13 +29,13 @@ from roost.messages.open_transport import open_transport
 from roost.messages.oslo import RpcOptions
 from roost.options.settings import Settings
 from roost.records.server_steps import AGENT_METHODS
+from roost.scheduler.all_options import read_options
+from roost.scheduler.cloud import Cloud
 from roost.scheduler.cloud_options import NOVA, CloudOptions, ShadowOptions
+from roost.scheduler.manager import METHODS
 from roost.scheduler.options import ServiceOptions
-from roost.scheduler.service.cloud import Cloud
-from roost.scheduler.service.endpoints import METHODS
-from roost.scheduler.service.own_cloud import BINARY, OwnCloud
-from roost.scheduler.service.process import SchedulerService
-from roost.scheduler.service.shadow_service import ShadowService
+from roost.scheduler.process import BINARY, OwnCloud, SchedulerService
+from roost.scheduler.shadow_service import ShadowService
 from roost.services.lifecycle import DatabaseService
 from roost.services.metrics import Metrics
 from roost.services.rpc_service import HostOptions

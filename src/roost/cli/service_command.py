@@ -14,11 +14,11 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from roost.all_options import read_options
 from roost.cli.arguments import RoostCommand, add_config_arguments, config_files, whole_number
 from roost.clock import SystemClock
 from roost.errors import DatabaseError, RoostError
 from roost.options.settings import Settings
+from roost.scheduler.all_options import read_options
 from roost.services.health import HealthServer, MetricsSource, Readiness
 from roost.services.lifecycle import DatabaseService, ManagedService, Signals, run_service
 from roost.services.logs import flush_log, set_up_logging

@@ -7,7 +7,6 @@ import argparse
 from datetime import datetime
 from pathlib import Path
 
-from roost.all_options import read_options
 from roost.cli.arguments import add_cloud_argument, add_config_arguments, config_files, path_argument
 from roost.cli.columns import titled
 from roost.cli.inspected_fleet import load_live_snapshot
@@ -15,6 +14,7 @@ from roost.cli.output import Report, ReportCommand
 from roost.cli.written_file import write_atomically
 from roost.clock import SystemClock
 from roost.records.server_views import time_text
+from roost.scheduler.all_options import read_options
 from roost.sources.documents import parse_document, read_text
 from roost.sources.fleet_file import Fleet
 from roost.sources.snapshot import Snapshot, deciding_options, servers_of_instances

@@ -10,11 +10,11 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any, NoReturn
 
-from roost.all_options import read_options
 from roost.client.interface import CloudClient, Record
 from roost.errors import BadInput, FieldError, UnknownName, nearest
 from roost.hosts import HostRecord
 from roost.records.server_views import describe_flavor, describe_host, describe_image
+from roost.scheduler.all_options import read_options
 from roost.scheduler.options import SchedulerOptions
 from roost.sources.snapshot import Snapshot
 

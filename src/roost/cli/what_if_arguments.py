@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from roost.all_options import read_options
 from roost.cli.arguments import config_files, key_and_value, non_empty, whole_number
 from roost.errors import BadInput, UnknownName, nearest
 from roost.model.remedy import AggregateChange, Change, HostChange, OptionChange
@@ -20,6 +19,7 @@ from roost.options.files import LocatedSections
 from roost.options.settings import Settings
 from roost.plugins.registry import find_weighers, places_of
 from roost.questions.what_if import changed_fleet, changed_options, check_known_hosts, with_hosts_like
+from roost.scheduler.all_options import read_options
 from roost.scheduler.build import filters_to_run
 from roost.scheduler.options import SchedulerOptions
 from roost.sources.documents import parse_yaml

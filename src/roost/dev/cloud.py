@@ -12,7 +12,6 @@ import socket
 from dataclasses import replace
 from typing import Any
 
-from roost.all_options import read_options
 from roost.api.first_users import FIRST_USERS, make_first_users
 from roost.api.service import ApiService
 from roost.client.interface import METHODS as CLIENT_METHODS
@@ -38,9 +37,9 @@ from roost.records.fleet_import import import_fleet
 from roost.records.group_catalogue import adopt_group
 from roost.records.server_steps import AGENT_METHODS
 from roost.records.users import ProjectStore, UserStore
-from roost.scheduler.service.endpoints import METHODS as SCHEDULER_METHODS
-from roost.scheduler.service.own_cloud import OwnCloud
-from roost.scheduler.service.process import SchedulerService
+from roost.scheduler.all_options import read_options
+from roost.scheduler.manager import METHODS as SCHEDULER_METHODS
+from roost.scheduler.process import OwnCloud, SchedulerService
 from roost.services.lifecycle import ManagedService
 from roost.services.metric_definitions import API, COMPUTE, CONDUCTOR, SCHEDULER
 from roost.services.metrics import Metrics

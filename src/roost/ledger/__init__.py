@@ -8,7 +8,7 @@
 | where is a claim checked against capacity | `Node.check_capacity` in `node_capacity.py` |
 | where is a claim idempotent | `is_idempotent_repeat` in `operations.py` |
 | where is a move idempotent | `Move.is_done` in `move_operations.py` |
-| where is decided which kind of move it is | not here: `scheduler/repeats_and_moves.py` |
+| where is decided which kind of move it is | not here: `scheduler/rounds.py` |
 | where is a slot of an anti-affinity group taken | `take_slot` in `group_slots.py` |
 | where do concurrent claims share a commit | `GroupCommit` in `group_commit.py` |
 | where are conflicts retried | `Ledger._commit_with_retries` in `ledger.py` |

@@ -18,7 +18,7 @@ from roost.nova_cloud.databases.cell_changes import CellChanges, ComputeService,
 from roost.nova_cloud.databases.cell_reader import CellReader
 from roost.nova_cloud.databases.cells import Cell
 from roost.records.outages import Outage, ProbeRecord, microseconds
-from roost.scheduler.replica.heartbeats import Heartbeat
+from roost.scheduler.own_source import Heartbeat
 
 LOG = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 5.0

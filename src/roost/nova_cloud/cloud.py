@@ -37,12 +37,12 @@ from roost.nova_cloud.source import NovaSource
 from roost.nova_cloud.write_rights import RepeatedWrite
 from roost.options.settings import Settings
 from roost.records.recorder import DecisionRecorder
+from roost.scheduler.cloud import BackgroundTask
 from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CellDatabaseOptions, CloudOptions
+from roost.scheduler.manager import SchedulerManager
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.scheduler.replica.host_manager import HostManager
-from roost.scheduler.service.cloud import BackgroundTask
-from roost.scheduler.service.manager import SchedulerManager
+from roost.scheduler.replica import HostManager
 from roost.services.metrics import Metrics
 from roost.store.engine import DatabaseOptions
 

@@ -16,7 +16,7 @@ from roost.errors import RoostError
 from roost.options.settings import Settings
 from roost.records.options import DecisionOptions
 from roost.scheduler.cloud_options import CloudOptions
-from roost.scheduler.service.decision_keeping import DecisionKeeping
+from roost.scheduler.process import DecisionKeeping
 from roost.services.metrics import Metrics
 from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade

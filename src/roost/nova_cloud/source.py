@@ -30,8 +30,7 @@ from roost.nova_cloud.placement.providers import Provider
 from roost.records.aggregates import HostAggregates, aggregates_of_hosts
 from roost.records.node_reader import StoredNode
 from roost.records.outages import HeartbeatRule
-from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex
-from roost.scheduler.replica.heartbeats import Heartbeat
+from roost.scheduler.own_source import ChangedNodes, Heartbeat, NodeIndex
 
 LOG = logging.getLogger(__name__)
 NO_ROOM = Inventory(0)

@@ -7,8 +7,8 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from roost.model.request import RequestSpec
-from roost.scheduler.incremental.request_cache import make_distinguish
-from roost.scheduler.rules import Rules
+from roost.scheduler.incremental.engine import make_distinguish
+from roost.scheduler.search import Rules
 
 
 def headroom_key(rules: Rules, spec: RequestSpec) -> Hashable:

@@ -26,10 +26,9 @@ from roost.questions.records import (
     Rejection,
     ScoreDifference,
 )
-from roost.scheduler.choice import Choice
+from roost.scheduler.full_scan import Span, weigh
 from roost.scheduler.pipeline import SHOWN_BEST, Pipeline
-from roost.scheduler.rules import Rules
-from roost.scheduler.weighing import Span, weigh
+from roost.scheduler.search import Choice, Rules
 
 
 class HostOrder:

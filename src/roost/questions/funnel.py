@@ -30,7 +30,7 @@ from roost.questions.records import FunnelStep, Reason, Rejection
 from roost.scheduler.checks import Check
 from roost.scheduler.incremental.engine import IncrementalEngine
 from roost.scheduler.pipeline import Pipeline
-from roost.scheduler.rules import Rules
+from roost.scheduler.search import Rules
 
 
 class TableCheck(NamedTuple):

@@ -12,9 +12,8 @@ from typing import Any
 from roost.errors import NoValidHost, RoostError
 from roost.hosts import Hosts, HostTable
 from roost.model.request import RequestSpec
-from roost.scheduler.choice import Randomness
 from roost.scheduler.pipeline import Pipeline
-from roost.scheduler.search import STAGES
+from roost.scheduler.search import STAGES, Randomness
 
 FIRST_RUNS, AGAIN_RUNS, RULE_RUNS = 9, 101, 9
 

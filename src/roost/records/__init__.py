@@ -20,5 +20,5 @@ slots and hosts of server groups, and the free amounts of nodes. An import write
 then nodes by id.
 
 Two readers outside of this package: the ledger, which must not import it, reads nodes, groups and servers under its
-own locks and in its audit; `scheduler/replica/usage_reader.py` reads what a claim changes, in one round trip.
+own locks and in its audit; `scheduler/own_source.py` reads what a claim changes, in one round trip.
 """

@@ -2,7 +2,7 @@
 """Reads nodes from the database as host records, in a fixed number of statements.
 
 Other transactions may commit between the statements. Their changes are in the change log, so a replica reads these
-nodes again: see `scheduler/replica/host_manager.py`.
+nodes again: see `scheduler/replica.py`.
 """
 
 from __future__ import annotations

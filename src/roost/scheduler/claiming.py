@@ -30,17 +30,17 @@ from roost.hosts.record import Pair
 from roost.ledger.claim import Claim, claim_for
 from roost.model import Decision, RequestSpec, Selection
 from roost.records.recorder import SeenState
-from roost.scheduler.choice import Randomness
-from roost.scheduler.granter import Granter
-from roost.scheduler.preparation import Preparation
-from roost.scheduler.repeats_and_moves import (
+from roost.scheduler.build import Preparation
+from roost.scheduler.rounds import (
     NOTHING_CHOSEN,
     ClaimPlan,
+    Granter,
+    RequestRounds,
     find_kept_rows,
     plan_claims,
     with_kept_hosts,
 )
-from roost.scheduler.request_rounds import RequestRounds
+from roost.scheduler.search import Randomness
 
 LONGEST_BACKOFF_SECONDS = 0.02
 """Between two rounds; the pause is drawn at random, so that schedulers that collided do not collide again."""

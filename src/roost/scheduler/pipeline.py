@@ -19,13 +19,24 @@ from roost.hosts import Hosts, HostTable
 from roost.model.decision import Candidate, Decision, Ranked, RankedList, Selection, Step, build_unchecked
 from roost.model.request import RequestSpec
 from roost.model.resources import AllocationCandidate
-from roost.scheduler.alternates import alternates_of_one, with_alternates
-from roost.scheduler.choice import BEST, Choice, Randomness
 from roost.scheduler.full_scan import FullScan
 from roost.scheduler.incremental.engine import IncrementalEngine
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.scheduler.rules import Rules
-from roost.scheduler.search import Engine, HostSearch, Order, Placed, Request, StageTimes, Uncacheable
+from roost.scheduler.search import (
+    BEST,
+    Choice,
+    Engine,
+    HostSearch,
+    Order,
+    Placed,
+    Randomness,
+    Request,
+    Rules,
+    StageTimes,
+    Uncacheable,
+    alternates_of_one,
+    with_alternates,
+)
 from roost.weighers.base import Weigher
 
 SHOWN_BEST = 5

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replies in nova's forms: selections as objects or dicts, and errors that nova's client raises as its own."""
+"""Replies in nova's forms: selections as objects or dicts, and errors that nova's client raises as its own.
+
+nova's notifications that a request came in and that it was answered, unversioned and versioned.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from roost.best_effort import best_effort
 from roost.errors import (
     BadInput,
     ClaimRejected,
@@ -19,7 +23,10 @@ from roost.errors import (
 )
 from roost.hosts import HostTable
 from roost.hosts.record import default_node_uuid
+from roost.messages.context import RequestContext
 from roost.messages.dispatcher import UNAVAILABLE, is_expected, nova_failure
+from roost.messages.interface import Notifier, Transport
+from roost.messages.objects.notifications import legacy_payload, versioned_payload
 from roost.messages.objects.selections import (
     ObjectVersions,
     SelectedHost,
@@ -30,6 +37,7 @@ from roost.messages.objects.selections import (
 from roost.model import Decision, RequestSpec
 from roost.model.decision import Candidate
 from roost.scheduler.claiming import Placement
+from roost.scheduler.options import ServiceOptions
 
 WhyNowhere = Callable[[NoValidHost], str]
 NO_VALID_HOST = "No valid host was found."
@@ -149,3 +157,49 @@ def decision_facts(decision: Decision) -> dict[str, Any]:
     facts: dict[str, Any] = {"hosts": decision.hosts, "wanted": decision.wanted}
     facts |= {f"{stage}_us": round(times[stage]) for stage in ("filter", "weigh", "claim", "total") if stage in times}
     return facts
+
+
+STARTED = "scheduler.select_destinations.start"
+ENDED = "scheduler.select_destinations.end"
+UNVERSIONED_TOPIC = "notifications"
+
+
+class RequestNotifications:
+    """Sends the enabled notifications, and never raises; payloads are built only for these."""
+
+    def __init__(self, unversioned: Notifier | None = None, versioned: Notifier | None = None) -> None:
+        self.unversioned = unversioned if unversioned and unversioned.is_enabled else None
+        self._versioned = versioned if versioned and versioned.is_enabled else None
+
+    @classmethod
+    def over(cls, transport: Transport, options: ServiceOptions) -> RequestNotifications:
+        """Notifications over a transport, as `[notifications] notification_format` says."""
+        host, form = options.service_host, options.notification_format
+        wants_old, wants_new = form in ("unversioned", "both"), form in ("versioned", "both")
+        return cls(
+            transport.notifier(f"scheduler.{host}", [UNVERSIONED_TOPIC]) if wants_old else None,
+            transport.notifier(f"nova-scheduler:{host}", options.versioned_notifications_topics)
+            if wants_new
+            else None,
+        )
+
+    @property
+    def dropped(self) -> int:
+        """How many notifications were dropped because the queue was full; both formats share one count."""
+        return max((each.dropped for each in (self.unversioned, self._versioned) if each), default=0)
+
+    @best_effort("notifications")
+    def started(self, context: RequestContext, spec: RequestSpec) -> None:
+        """Notify that hosts are about to be chosen."""
+        self._send(context, STARTED, spec)
+
+    @best_effort("notifications")
+    def ended(self, context: RequestContext, spec: RequestSpec) -> None:
+        """Notify that hosts were chosen; not sent where there was none."""
+        self._send(context, ENDED, spec)
+
+    def _send(self, context: RequestContext, event: str, spec: RequestSpec) -> None:
+        if self.unversioned:
+            self.unversioned.info(context, event, legacy_payload(spec))
+        if self._versioned:
+            self._versioned.info(context, event, versioned_payload(spec))

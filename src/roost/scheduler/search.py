@@ -3,18 +3,60 @@
 
 Two engines answer: `full_scan.py` asks and weighs every host each time, `incremental/` caches answers between
 requests. Their answers are equal to the bit, so one can be exchanged for, and compared with, the other in one line.
+
+How one host is picked from the best: nova's two options, and the randomness they need.
+
+Alternates: the next best hosts of the same nova cell, to try if a build on the chosen host fails.
+
+Everything a pipeline asks of hosts, and ranks them by; and the limits that its filters set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
+from roost.filters.base import Filter, applies_to_rebuild
 from roost.hosts import Hosts, HostTable
 from roost.model.decision import Ranked, RankedList, Step
+from roost.model.lazy import lazy
 from roost.model.request import RequestSpec
 from roost.model.resources import AllocationCandidate
-from roost.scheduler.choice import Randomness
+from roost.scheduler.checks import Check, capacity_checks, filter_checks, is_forced
+from roost.scheduler.prefilters import PrefilterOptions, prefilter_checks
+from roost.weighers.base import Weigher
+
+
+class Randomness(Protocol):
+    """What is used of `random.Random`; handed in, so that a seed repeats a run."""
+
+    def randrange(self, stop: int, /) -> int:
+        """A whole number from 0 up to, and without, `stop`."""
+
+    def shuffle(self, items: list[Any], /) -> None:
+        """Put the items into random order, in place."""
+
+    def getrandbits(self, bits: int, /) -> int:
+        """A whole number of that many random bits."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Whether chance has a part in picking the host; by default the best one is picked."""
+
+    host_subset_size: int = 1
+    """Pick at random among so many of the best."""
+    shuffles_best: bool = False
+    """Put hosts that share the best weight into random order first."""
+
+
+BEST = Choice()
+"""The best host is picked, always."""
+
 
 STAGES = ("prefilter", "capacity", "filter", "weigh", "choose")
 """The stages that a pipeline times; the sixth, claim, is the ledger's."""
@@ -129,3 +171,80 @@ class Engine(Protocol):
 
     def forget(self) -> None:
         """Drop the cache: a request failed half-way through an update of it."""
+
+
+def alternates_of_one(request: Request, search: HostSearch, order: Order) -> Sequence[int]:
+    """Alternates for the only instance of a request, which goes to the first host of `order`."""
+    if len(request.table.encoded["cell"].values) == 1:
+        return [row for _, row in order[1 : request.alternates + 1]]
+    row = order[0][1]
+    return _next_of_cell(request, search, row, {row})
+
+
+def with_alternates(request: Request, search: HostSearch, placed: Sequence[Placed]) -> list[Placed]:
+    """The instances of a request with their alternates; `search` has ranked the hosts after the last one."""
+    chosen = {each.row for each in placed}
+    return [each._replace(alternates=_next_of_cell(request, search, each.row, chosen)) for each in placed]
+
+
+def _next_of_cell(request: Request, search: HostSearch, row: int, chosen: set[int]) -> list[int]:
+    """The next best rows of the same nova cell as this row, without the chosen ones."""
+    cells = request.table.encoded["cell"].codes
+    others = (each for each in search.next_best() if each not in chosen and cells[each] == cells[row])
+    return list(islice(others, request.alternates))
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The enabled filters and weighers, and which checks come before them."""
+
+    filters: tuple[Filter, ...]
+    weighers: tuple[Weigher, ...]
+    prefilters: PrefilterOptions = field(default_factory=PrefilterOptions)
+    checks_capacity: bool = True
+    reads_one_cell: bool = False
+    """Whether a request bound to a nova cell sees no host of others: nova does not read them."""
+
+    @lazy
+    def are_built_in(self) -> bool:
+        """Whether no filter and no weigher is a plugin."""
+        return all(rule.is_built_in for rule in self.filters) and all(rule.is_built_in for rule in self.weighers)
+
+    @lazy
+    def limiting(self) -> list[Filter]:
+        """The filters that set limits."""
+        return [rule for rule in self.filters if rule.sets_limits]
+
+    def checks(self, table: HostTable, spec: RequestSpec, index: int) -> list[Check]:
+        """The checks for the instance of this number (from 0) in order: prefilter, capacity, filter.
+
+        The prefilters are settled with the first instance, and forced hosts skip all filters.
+        """
+        found = [*prefilter_checks(table, spec, self.prefilters, self.reads_one_cell)] if index == 0 else []
+        if self.checks_capacity:
+            found += capacity_checks(spec)
+        if not is_forced(spec):
+            found += filter_checks(self.filters, spec, index)
+        return found
+
+    def limits(
+        self, table: HostTable, search: HostSearch, rows: Sequence[int], spec: RequestSpec
+    ) -> list[dict[str, Any]]:
+        """Overcommit limits on each of these rows, by nova's names, which travel with the request to the host.
+
+        A forced request, which skips all filters, has none.
+        """
+        filters = [rule for rule in self.limiting if rule.applies_to(spec)]
+        if not filters and self.are_built_in:
+            return [{} for _ in rows]
+        written = [search.written_limits(row) for row in rows]
+        if spec.is_rebuild:
+            filters = [rule for rule in filters if applies_to_rebuild(rule)]
+        if not filters or is_forced(spec):
+            return written
+        hosts = Hosts(table, np.array(rows, dtype=np.intp), {})
+        ceilings = {name: values.tolist() for rule in filters for name, values in rule.ceilings(hosts, spec).items()}
+        return [
+            {name: values[at] for name, values in ceilings.items() if values[at] == values[at]} | own
+            for at, own in enumerate(written)
+        ]

@@ -10,7 +10,7 @@ Our own modules log with structlog, as an event with values:
 
 Libraries, and modules that need no more than a sentence, use the standard library's `logging`. The resulting line:
 
-    2026-11-15T17:31:08.123Z INFO roost.scheduler.service.manager [req-5c1d] placed instances=2 milliseconds=0.4
+    2026-11-15T17:31:08.123Z INFO roost.scheduler.manager [req-5c1d] placed instances=2 milliseconds=0.4
 
 Keeps passwords out of the log: in URLs, and in values whose name says that they are secret.
 

@@ -16,9 +16,9 @@ from roost.model.aggregate import split_values
 from roost.options.declare import declared
 from roost.options.settings import Settings
 from roost.plugins.registry import WEIGHERS
+from roost.scheduler.full_scan import weigh
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.scheduler.weighing import weigh
 from roost.weighers.base import Weigher
 
 _CONSUMED = ("free_ram_mb", "free_disk_mb", "vcpus_used", "num_instances", "num_io_ops")

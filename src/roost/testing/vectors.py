@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from roost.all_options import read_options
 from roost.errors import RoostError
 from roost.filters.base import Filter
 from roost.hosts import Hosts
 from roost.plugins.registry import FILTERS
+from roost.scheduler.all_options import read_options
 from roost.scheduler.build import make_plugins
 from roost.scheduler.checks import filter_checks, is_forced
 from roost.scheduler.options import SchedulerOptions

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The broker and the plugins, as `roost cloud check` tells of them."""
 
-from roost.all_options import read_options
 from roost.cluster.private_servers import free_port
 from roost.nova_cloud.cloud_check.configuration_probes import probe_broker, probe_plugins
 from roost.nova_cloud.cloud_check.probe_result import FAILED, OK
+from roost.scheduler.all_options import read_options
 
 
 def configured(**sections):

@@ -9,7 +9,6 @@ import pytest
 from tests.nova_cloud.small_cloud import SmallCloud, node_uuid
 
 from roost import Flavor, NoValidHost, RequestSpec
-from roost.all_options import read_options
 from roost.messages.objects.selections import LATEST
 from roost.model.numa import derive_topology
 from roost.model.request import Destination
@@ -18,11 +17,12 @@ from roost.nova_cloud.claims import PlacementGranter
 from roost.nova_cloud.own_claims import OwnClaims
 from roost.nova_cloud.source import NovaSource
 from roost.questions.explain import list_rejections
+from roost.scheduler.all_options import read_options
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.claiming import ClaimLoop
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.scheduler.replica.host_manager import HostManager
+from roost.scheduler.replica import HostManager
 from roost.scheduler.replies import as_objects
 
 ROOM = {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 8192}, "DISK_GB": {"total": 100}}

@@ -10,7 +10,6 @@ import pytest
 from tests.flow.cloud import TurnedClock, state_of
 from tests.nova_cloud.small_cloud import HOSTS, SmallCloud, node_uuid
 
-from roost.all_options import read_options
 from roost.errors import BadInput
 from roost.messages.context import RequestContext
 from roost.messages.interface import Notification
@@ -21,12 +20,13 @@ from roost.nova_cloud.own_claims import OwnClaims
 from roost.nova_cloud.placement.allocations import AllocationWriter
 from roost.nova_cloud.placement.provider_reader import ProviderReader
 from roost.nova_cloud.source import NovaSource
-from roost.scheduler.drivers.registry import find_driver
+from roost.scheduler.all_options import read_options
+from roost.scheduler.drivers import find_driver
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.scheduler.replica.host_manager import HostManager
-from roost.scheduler.service.shadow_manager import ShadowManager
+from roost.scheduler.replica import HostManager
 from roost.scheduler.shadow.journal import Journal
+from roost.scheduler.shadow_manager import ShadowManager
 from roost.services.metrics import Metrics
 
 ROOM = {name: {"total": total} for name, total in {"VCPU": 8, "MEMORY_MB": 8192, "DISK_GB": 100}.items()}

@@ -18,7 +18,7 @@ from roost.records.aggregates import (
     update_aggregate,
 )
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica.ironic_host_manager import make_host_manager
+from roost.scheduler.own_replica import make_host_manager
 from roost.store.change_log import AGGREGATES, Change
 
 SERVER = {"uuid": "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01"}

@@ -13,7 +13,7 @@ from roost.records.aggregates import add_host_to_aggregate, create_aggregate, li
 from roost.records.service_catalogue import LivenessAndZones, delete_service, get_service, list_services
 from roost.records.services import save_service_heartbeat, set_service_flags
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica.ironic_host_manager import make_host_manager
+from roost.scheduler.own_replica import make_host_manager
 from roost.store import schema
 from roost.store.change_log import AGGREGATES, NODES, SERVICES, Change
 

@@ -4,13 +4,13 @@
 import pytest
 from tests.cli.fake_conductor import FakeConductor
 
-from roost.all_options import read_options
 from roost.cli.main import main
 from roost.client.interface import METHODS
 from roost.client.opening import open_client
 from roost.errors import RpcUnreachable
 from roost.messages.in_process import InProcessTransport
 from roost.messages.loopback import SOCKET_NAME, LoopbackServer
+from roost.scheduler.all_options import read_options
 
 
 @pytest.fixture(autouse=True)

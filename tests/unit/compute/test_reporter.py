@@ -8,7 +8,6 @@ import pytest
 from tests.store.fleets import changes_since, count_changes, one
 
 from roost import Flavor, RequestSpec
-from roost.all_options import read_options
 from roost.compute.drivers.base import FoundGuest
 from roost.compute.drivers.fake import FakeDriver
 from roost.compute.drivers.fake_guests import FakeHypervisors
@@ -21,9 +20,10 @@ from roost.ledger.claim import Claim
 from roost.model.resources import Use
 from roost.records.reports import delete_node
 from roost.records.services import save_heartbeats
+from roost.scheduler.all_options import read_options
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica.ironic_host_manager import make_host_manager
+from roost.scheduler.own_replica import make_host_manager
 from roost.store.change_log import NODES, Change
 from roost.store.schema import compute_nodes, services
 

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.store.comparing import assert_same_table
 
-from roost.all_options import read_options
 from roost.errors import BadInput, NoValidHost
 from roost.hosts import HostRecord, HostTable, Instance, Inventory
 from roost.hosts.record import number_values
 from roost.hosts.updates import Usage, rebuild_table, set_aggregates, set_service, set_usage
 from roost.model import Aggregate, Service
+from roost.scheduler.all_options import read_options
 from roost.scheduler.build import build_pipeline
 from roost.testing import make_hosts, make_records, make_spec
 from roost.testing.strategies.columns import COLUMNS

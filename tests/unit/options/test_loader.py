@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from roost.all_options import read_options
 from roost.errors import OptionError
 from roost.options.declare import option
 from roost.options.read import examine, read_settings
+from roost.scheduler.all_options import read_options
 from roost.scheduler.options import SchedulerOptions
 from roost.weighers.ram import RAMWeigher
 

@@ -3,9 +3,9 @@
 
 from dataclasses import dataclass
 
-from roost.all_options import option_owners, read_options
 from roost.options.declare import declared, option
 from roost.options.report import sample
+from roost.scheduler.all_options import option_owners, read_options
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.all_options import option_owners
 from roost.options.declare import declared
 from roost.options.files import ADDRESS_PARTS
 from roost.options.names import LOOKALIKES, UNUSED, correct_typo
+from roost.scheduler.all_options import option_owners
 
 OURS = {
     each

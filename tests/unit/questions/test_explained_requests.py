@@ -12,8 +12,8 @@ from roost.model.resources import AllocationCandidate, AllocationCandidates
 from roost.questions.blockers import find_blockers
 from roost.questions.explain import explain_host, explain_request
 from roost.questions.funnel import find_explained_instance
-from roost.scheduler.choice import Choice
 from roost.scheduler.pipeline import Pipeline
+from roost.scheduler.search import Choice
 from roost.testing import make_hosts, make_spec
 from roost.weighers.ram import RAMWeigher
 

@@ -10,7 +10,7 @@ from roost.errors import ClaimRejected, DatabaseUnreachable, NoValidHost, Refusa
 from roost.filters.server_group import ServerGroupAntiAffinityFilter
 from roost.ledger.unlocked_read import GroupPlaces
 from roost.model import ServerGroup
-from roost.scheduler import request_rounds
+from roost.scheduler import rounds
 from roost.scheduler.claiming import ClaimLoop
 from roost.scheduler.pipeline import Pipeline
 from roost.testing import make_hosts, make_spec
@@ -241,7 +241,7 @@ def test_an_answer_without_hosts_leaves_nothing_to_get_ready_for():
 
 
 def test_it_gives_up_after_so_many_rounds(monkeypatch):
-    monkeypatch.setattr(request_rounds, "MOST_ROUNDS", 5)
+    monkeypatch.setattr(rounds, "MOST_ROUNDS", 5)
     scheduler, _, ledger = make_scheduler()
     ledger.error = ClaimRejected([Refusal("a", "a", "always full")])
     with pytest.raises(ClaimRejected, match="always full"):

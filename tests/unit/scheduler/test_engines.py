@@ -11,8 +11,8 @@ from tests.engines import EAGER, FULL_SCAN
 from roost.errors import NoValidHost
 from roost.filters.compute import ComputeFilter
 from roost.filters.ram import RamFilter
-from roost.scheduler.choice import Choice
 from roost.scheduler.pipeline import Pipeline
+from roost.scheduler.search import Choice
 from roost.testing import make_hosts, make_spec
 from roost.weighers.ram import RAMWeigher
 

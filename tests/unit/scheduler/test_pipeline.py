@@ -19,8 +19,8 @@ from roost.filters.core import CoreFilter
 from roost.filters.disk import DiskFilter
 from roost.filters.ram import RamFilter
 from roost.model import Destination, ServerGroup
-from roost.scheduler.choice import Choice
 from roost.scheduler.pipeline import Pipeline
+from roost.scheduler.search import Choice
 from roost.testing import make_hosts, make_spec
 from roost.weighers.base import HostWeigher
 from roost.weighers.ram import RAMWeigher

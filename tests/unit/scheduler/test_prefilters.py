@@ -6,7 +6,6 @@ import random
 import numpy as np
 import pytest
 
-from roost.all_options import read_options
 from roost.errors import NoValidHost, RoostError
 from roost.model import Aggregate, Image
 from roost.model.remedy import HostChange
@@ -20,6 +19,7 @@ from roost.model.resources import (
     tpm_traits,
 )
 from roost.questions.explain import explain_request
+from roost.scheduler.all_options import read_options
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.checks import capacity_checks
 from roost.scheduler.full_scan import FullScanEngine

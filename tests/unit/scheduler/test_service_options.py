@@ -6,9 +6,9 @@ import socket
 
 import pytest
 
-from roost.all_options import option_owners, read_options
 from roost.errors import OptionError
 from roost.options.declare import declared
+from roost.scheduler.all_options import option_owners, read_options
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 
 

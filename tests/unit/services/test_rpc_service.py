@@ -10,11 +10,11 @@ from structlog.testing import capture_logs
 from tests.store.sqlite_template import open_upgraded
 from tests.unit.compute.agents import TurnedClock
 
-from roost.all_options import read_options
 from roost.errors import SchemaError
 from roost.messages.context import RequestContext
 from roost.messages.dispatcher import nova_failure
 from roost.messages.in_process import InProcessTransport
+from roost.scheduler.all_options import read_options
 from roost.services.metrics import Metrics
 from roost.services.rpc_service import PeriodicTask, RpcService, measured
 

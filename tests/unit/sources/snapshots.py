@@ -5,7 +5,7 @@ import datetime
 import gzip
 import json
 
-from roost.all_options import read_options
+from roost.scheduler.all_options import read_options
 from roost.sources.snapshot import Snapshot, deciding_options
 
 NOW = datetime.datetime(2026, 11, 15, 12, 0, tzinfo=datetime.UTC)

@@ -3,10 +3,10 @@
 
 import pytest
 
-from roost.all_options import option_owners, read_options
 from roost.options.declare import declared
 from roost.options.files import check_fleet_option
 from roost.plugins.registry import FILTERS, WEIGHERS
+from roost.scheduler.all_options import option_owners, read_options
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.sources.snapshot import deciding_options

@@ -3,8 +3,8 @@
 
 import pytest
 
-from roost.all_options import read_options
 from roost.errors import DatabaseAddressError, OptionError
+from roost.scheduler.all_options import read_options
 from roost.store.engine import DatabaseOptions, parse_database_url, redacted_url
 
 SECRET = "s3cr3t-word"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from roost.hosts.record import Inventory
-from roost.scheduler.weighing import weigh
+from roost.scheduler.full_scan import weigh
 from roost.testing import check_weigher, make_hosts, make_spec
 from roost.testing.strategies.hosts import host_tables
 from roost.testing.strategies.requests import specs

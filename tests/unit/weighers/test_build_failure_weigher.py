@@ -4,9 +4,9 @@
 import numpy as np
 import pytest
 
-from roost.all_options import read_options
 from roost.plugins.registry import WEIGHERS
-from roost.scheduler.weighing import weigh
+from roost.scheduler.all_options import read_options
+from roost.scheduler.full_scan import weigh
 from roost.testing import make_hosts, make_spec
 from roost.weighers.build_failure import BuildFailureWeigher
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """spec/weighers.md 4: HypervisorVersion."""
 
-from roost.all_options import read_options
-from roost.scheduler.weighing import weigh
+from roost.scheduler.all_options import read_options
+from roost.scheduler.full_scan import weigh
 from roost.sources.fleet_file import Fleet
 from roost.testing import make_hosts, make_spec
 from roost.weighers.hypervisor_version import HypervisorVersionWeigher

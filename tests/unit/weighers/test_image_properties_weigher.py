@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from roost.all_options import read_options
+from roost.scheduler.all_options import read_options
+from roost.scheduler.full_scan import weigh
 from roost.scheduler.pipeline import Pipeline
-from roost.scheduler.weighing import weigh
 from roost.testing import make_hosts, make_spec
 from roost.weighers.image_properties import ImagePropertiesWeigher
 

@@ -3,9 +3,9 @@
 
 import pytest
 
-from roost.all_options import read_options
 from roost.errors import RuleError
-from roost.scheduler.weighing import weigh
+from roost.scheduler.all_options import read_options
+from roost.scheduler.full_scan import weigh
 from roost.testing import make_hosts, make_spec
 from roost.weighers.metrics import MetricsWeigher
 

@@ -3,8 +3,8 @@
 
 import pytest
 
-from roost.all_options import read_options
-from roost.scheduler.weighing import weigh
+from roost.scheduler.all_options import read_options
+from roost.scheduler.full_scan import weigh
 from roost.testing import make_hosts, make_spec
 from roost.weighers.num_instances import NumInstancesWeigher
 

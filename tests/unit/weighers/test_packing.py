@@ -10,8 +10,8 @@ from hypothesis import given
 from roost.hosts.record import Inventory
 from roost.model.decision import Scores
 from roost.options.declare import declared
+from roost.scheduler.full_scan import weigh
 from roost.scheduler.pipeline import Pipeline
-from roost.scheduler.weighing import weigh
 from roost.testing import make_hosts, make_spec
 from roost.testing.strategies.hosts import host_tables
 from roost.testing.strategies.requests import specs

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from roost.all_options import read_options
 from roost.errors import OptionError
 from roost.model.decision import Scores
+from roost.scheduler.all_options import read_options
+from roost.scheduler.full_scan import weigh
 from roost.scheduler.pipeline import Pipeline
-from roost.scheduler.weighing import weigh
 from roost.testing import make_hosts, make_spec
 from roost.weighers.ram import RAMWeigher
 from roost.weighers.server_group import ServerGroupSoftAffinityWeigher, ServerGroupSoftAntiAffinityWeigher

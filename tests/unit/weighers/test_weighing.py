@@ -10,9 +10,9 @@ import pytest
 from roost.errors import PluginFailed
 from roost.model.decision import Scores
 from roost.plugins.registry import WEIGHERS
-from roost.scheduler.choice import Choice
+from roost.scheduler.full_scan import Term, keys_of, weigh, weight_of
 from roost.scheduler.pipeline import Pipeline
-from roost.scheduler.weighing import Term, keys_of, weigh, weight_of
+from roost.scheduler.search import Choice
 from roost.testing import make_hosts, make_spec
 from roost.weighers import BaseHostWeigher, HostWeigher, WeighedHost, Weigher, all_weighers, normalise
 from roost.weighers.cpu import CPUWeigher

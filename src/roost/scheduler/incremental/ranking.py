@@ -5,6 +5,8 @@ A weight is a sum of multiplier x (number - low) / (high - low), and low and hig
 that passed: when one moves, every weight moves. So the top rows are kept by the weights between the extremes of an
 earlier state, the reference. How far a weight can be from that, the reach, is bounded by how far the extremes have
 moved since: the few hosts within reach of the top are weighed again, and no other host can be among the best.
+
+The raw numbers that the weighers of a pipeline give to hosts, memoised until a host changes.
 """
 
 from __future__ import annotations
@@ -15,19 +17,101 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from roost.hosts import Hosts
+from roost.hosts import Hosts, HostTable
 from roost.hosts.arrays import FloatArray, RowArray
 from roost.model.decision import ScoredHost
 from roost.model.lazy import lazy
 from roost.model.request import RequestSpec
-from roost.scheduler.incremental.raw_numbers import RawNumbers
-from roost.scheduler.incremental.scales import ROUNDING, TrackedScale, finite
+from roost.scheduler.full_scan import NO_SPREAD, Span, Term, keys_of, make_terms, weight_of
+from roost.scheduler.incremental.order import (
+    AFTER_ALL,
+    ROUNDING,
+    Numbers,
+    RowNumbers,
+    TopRows,
+    TrackedScale,
+    finite,
+    first_of_each_kind,
+    smallest,
+)
 from roost.scheduler.incremental.survivors import PASSED, Changes, Survivors
-from roost.scheduler.incremental.tie_breaks import RowNumbers, first_of_each_kind
-from roost.scheduler.incremental.top_rows import AFTER_ALL, TopRows, smallest
 from roost.scheduler.search import Order, Uncacheable
-from roost.scheduler.weighing import NO_SPREAD, Span, Term, keys_of, make_terms, weight_of
 from roost.weighers.base import Weigher
+
+
+class RawNumbers:
+    """One scale per weigher that is on, and the raw numbers of rows on each of them."""
+
+    def __init__(self, table: HostTable, weighers: Iterable[Weigher], spec: RequestSpec) -> None:
+        self.table, self.spec = table, spec
+        hosts = table.in_the_running()
+        self.scales: list[TrackedScale] = []
+        for weigher in weighers:
+            multipliers = weigher.multipliers(hosts)
+            if not np.isfinite(multipliers).all():
+                raise Uncacheable(f"multipliers of {weigher.name} are not finite")
+            if not weigher.is_off(multipliers):
+                self.scales.append(TrackedScale(weigher, multipliers, table, spec))
+        self.names = tuple(scale.weigher.name for scale in self.scales)
+        self.looks_at_size = any(scale.weigher.looks_at_size and not scale.is_constant for scale in self.scales)
+        self._varying = [(at, scale) for at, scale in enumerate(self.scales) if not scale.is_constant]
+        are_same = all(isinstance(scale.multipliers, float) for scale in self.scales)
+        self._multipliers = self._multipliers_of(0) if are_same else ()
+        """One per scale, if they are the same for all hosts."""
+        self._stale_after: dict[frozenset[str], list[tuple[int, TrackedScale]]] = {}
+        """Changed columns -> the scales whose numbers depend on them."""
+        self._numbers: dict[int, Numbers] = {}
+        """Memoised raw numbers of hosts that passed."""
+        self._columns: dict[int, FloatArray] = {}
+        """Memoised raw numbers of all rows by scale, while one answer is computed."""
+
+    def renew(self, spec: RequestSpec) -> None:
+        """Rank for this request from now on: its group has other members."""
+        self.spec = spec
+        for scale in self.scales:
+            if scale.weigher.looks_at_group:
+                scale.renew(spec)
+
+    def numbers_of(self, row: int) -> Numbers:
+        """The raw numbers of a host that passed, one per scale."""
+        known = self._numbers.get(row)
+        if known is None:
+            numbers = [0.0] * len(self.scales)
+            for at, scale in self._varying:
+                numbers[at] = scale.read(row)
+            known = self._numbers[row] = tuple(numbers)
+        return known
+
+    def numbers_of_many(self, rows: RowArray) -> FloatArray:
+        """The raw numbers of these rows, a line per scale."""
+        hosts, numbers = Hosts(self.table, rows, {}), np.zeros((len(self.scales), len(rows)))
+        for at, scale in self._varying:
+            numbers[at] = finite(scale.weigher, scale.weigher.clamped(hosts, self.spec))
+        return numbers
+
+    def _column(self, at: int) -> FloatArray:
+        """The raw numbers of all rows on one scale."""
+        numbers = self._columns.get(at)
+        if numbers is None:
+            weigher = self.scales[at].weigher
+            numbers = self._columns[at] = finite(weigher, weigher.clamped(self.table.in_the_running(), self.spec))
+        return numbers
+
+    def _stale(self, columns: frozenset[str]) -> list[tuple[int, TrackedScale]]:
+        """The scales whose numbers depend on these columns."""
+        stale = self._stale_after.get(columns)
+        if stale is None:
+            varying = ((at, scale, scale.weigher.reads) for at, scale in self._varying)
+            stale = [(at, scale) for at, scale, reads in varying if not reads or reads & columns]
+            if len(self._stale_after) > 256:
+                self._stale_after.clear()
+            self._stale_after[columns] = stale
+        return stale
+
+    def _multipliers_of(self, row: int) -> tuple[float, ...]:
+        held = [scale.multipliers for scale in self.scales]
+        return tuple([each if isinstance(each, float) else each.item(row) for each in held])
+
 
 FEWEST_TOP_ROWS, FEWEST_EXTREMES = 256, 64
 """So many of the best hosts, and of the smallest and largest numbers, are held; of large fleets more."""

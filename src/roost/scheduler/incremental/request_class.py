@@ -24,8 +24,7 @@ from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check, filter_check, with_details
 from roost.scheduler.incremental.ranking import Ranking
 from roost.scheduler.incremental.survivors import FEW, PASSED, SurvivorsOfAnySize, SurvivorsOfOneSize
-from roost.scheduler.rules import Rules
-from roost.scheduler.search import Order, Uncacheable
+from roost.scheduler.search import Order, Rules, Uncacheable
 
 MOST_CHANGES_TO_PATCH = 8192
 """Beyond that all rows are read again: to go through the log takes longer."""

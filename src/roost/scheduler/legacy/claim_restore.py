@@ -16,7 +16,7 @@ from roost.ledger.claim import Claim
 from roost.ledger.ledger import Ledger
 from roost.model.resources import move_of
 from roost.scheduler.claiming import Replica
-from roost.scheduler.repeats_and_moves import plan_claims, read_held
+from roost.scheduler.rounds import plan_claims, read_held
 
 LOG = structlog.get_logger(__name__)
 

@@ -36,7 +36,7 @@ from roost.scheduler.options import LiveMigrationOptions
 from roost.scheduler.replies import NO_VALID_HOST, as_nova_errors
 
 if TYPE_CHECKING:
-    from roost.scheduler.service.manager import SchedulerManager
+    from roost.scheduler.manager import SchedulerManager
 
 LOG = structlog.get_logger(__name__)
 

@@ -27,7 +27,7 @@ from roost.scheduler.legacy.prep_resize import PrepResize
 from roost.scheduler.legacy.run_instance import RunInstance
 
 if TYPE_CHECKING:
-    from roost.scheduler.service.manager import SchedulerManager
+    from roost.scheduler.manager import SchedulerManager
 
 
 class LegacyMethods:

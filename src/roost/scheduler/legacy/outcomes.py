@@ -16,7 +16,7 @@ from roost.messages.context import RequestContext
 from roost.messages.interface import Notifier
 from roost.model.uuids import canonical_uuid
 from roost.records.servers import save_server_state
-from roost.scheduler.drivers.base import Driver
+from roost.scheduler.drivers import Driver
 from roost.scheduler.legacy.instance_records import without_secrets
 from roost.scheduler.legacy.retry_data import MaxRetriesExceeded
 from roost.scheduler.replies import NO_VALID_HOST, no_host_reason

@@ -22,7 +22,7 @@ from roost.scheduler.legacy.run_instance import COMPUTE_VERSION
 from roost.scheduler.replies import as_dicts
 
 if TYPE_CHECKING:
-    from roost.scheduler.service.manager import SchedulerManager
+    from roost.scheduler.manager import SchedulerManager
 
 LOG = structlog.get_logger(__name__)
 

@@ -30,7 +30,7 @@ from roost.scheduler.legacy.retry_data import tried_hosts
 from roost.scheduler.replies import as_dicts
 
 if TYPE_CHECKING:
-    from roost.scheduler.service.manager import SchedulerManager
+    from roost.scheduler.manager import SchedulerManager
 
 LOG = structlog.get_logger(__name__)
 

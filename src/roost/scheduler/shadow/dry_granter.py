@@ -12,7 +12,7 @@ from roost.ledger.operations import Move
 from roost.ledger.unlocked_read import GroupPlaces, HeldNode, MemberHosts
 from roost.model import RequestSpec
 from roost.model.resources import AllocationCandidates
-from roost.scheduler.granter import Granter
+from roost.scheduler.rounds import Granter
 
 
 class DryGranter:

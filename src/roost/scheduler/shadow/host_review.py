@@ -18,8 +18,8 @@ from roost.hosts.arrays import FloatArray, RowArray
 from roost.hosts.record import Pair
 from roost.model import RequestSpec
 from roost.scheduler.checks import Check
-from roost.scheduler.rules import Rules
-from roost.scheduler.weighing import weigh
+from roost.scheduler.full_scan import weigh
+from roost.scheduler.search import Rules
 
 MOST_REASONS = 100
 """Rejected hosts for which the reason is kept in words; of further ones, the check that rejected them."""

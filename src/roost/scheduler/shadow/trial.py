@@ -10,9 +10,9 @@ from datetime import datetime
 from roost.errors import RoostError
 from roost.hosts import HostTable
 from roost.model import Decision, RequestSpec
-from roost.scheduler.choice import Randomness
 from roost.scheduler.claiming import Chooser
 from roost.scheduler.pipeline import Pipeline
+from roost.scheduler.search import Randomness
 from roost.scheduler.shadow.host_review import HostReview
 
 

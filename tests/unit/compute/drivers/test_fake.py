@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from tests.clocks import SleeplessClock
 
-from roost.all_options import read_options
 from roost.compute.drivers import make_drivers
 from roost.compute.drivers.base import GuestSpec
 from roost.compute.drivers.fake import FakeDriver
 from roost.compute.drivers.fake_guests import FakeGuest, FakeHypervisors
 from roost.compute.options import FakeDriverOptions
 from roost.errors import BadInput, HypervisorError, OptionError
+from roost.scheduler.all_options import read_options
 
 GUEST = GuestSpec("u1", "one", vcpus=2, memory_mb=512)
 OPTIONS = FakeDriverOptions()

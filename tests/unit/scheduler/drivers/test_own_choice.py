@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from roost.errors import NoValidHost
-from roost.scheduler.drivers.own_choice import OwnChoice
+from roost.scheduler.drivers import OwnChoice
 from roost.testing import make_hosts, make_spec
 
 
@@ -67,7 +67,7 @@ def test_a_failure_after_the_host_consumed_releases_it(table, monkeypatch):
     def fail(*arguments, **keywords):
         raise MemoryError
 
-    monkeypatch.setattr("roost.scheduler.drivers.own_choice.make_selection", fail)
+    monkeypatch.setattr("roost.scheduler.drivers.make_selection", fail)
     free = table.free_ram_mb.tolist()
     with pytest.raises(MemoryError):
         place(table, with_limits({}))

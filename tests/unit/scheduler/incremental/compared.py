@@ -5,10 +5,10 @@ from tests.engines import EAGER, FULL_SCAN
 from tests.parity.answers import Request, ask, compare_answers, compare_tables
 from tests.parity.twins import twin_of
 
-from roost.scheduler.incremental.request_cache import RequestCache
+from roost.scheduler.incremental.engine import RequestCache
 from roost.scheduler.pipeline import Pipeline
 from roost.scheduler.prefilters import PrefilterOptions
-from roost.scheduler.rules import Rules
+from roost.scheduler.search import Rules
 from roost.testing import make_hosts, make_records, make_spec
 
 GPU = "CUSTOM_GPU"

@@ -13,14 +13,12 @@ from roost.filters.base import Filter
 from roost.filters.compute import ComputeFilter
 from roost.filters.json_query import JsonFilter
 from roost.hosts import Inventory
-from roost.scheduler.choice import Choice
 from roost.scheduler.full_scan import FullScan
-from roost.scheduler.incremental.cached_search import CachedSearch, TieBreakingSearch
-from roost.scheduler.incremental.engine import IncrementalEngine
+from roost.scheduler.incremental.engine import CachedSearch, IncrementalEngine, TieBreakingSearch
 from roost.scheduler.incremental.ranking import Ranking
 from roost.scheduler.incremental.request_class import RequestFamily
 from roost.scheduler.pipeline import Pipeline
-from roost.scheduler.search import StageTimes, Uncacheable
+from roost.scheduler.search import Choice, StageTimes, Uncacheable
 from roost.testing import make_spec
 from roost.weighers.base import HostWeigher
 from roost.weighers.metrics import MetricsWeigher

@@ -8,8 +8,8 @@ from roost.filters.affinity import DifferentHostFilter, SameHostFilter
 from roost.filters.compute import ComputeFilter
 from roost.filters.retry import RetryFilter
 from roost.filters.server_group import ServerGroupAffinityFilter
-from roost.scheduler.incremental import overlay
-from roost.scheduler.incremental.overlay import shared_part
+from roost.scheduler.incremental import engine
+from roost.scheduler.incremental.engine import shared_part
 from roost.testing import make_spec
 from roost.weighers.num_instances import NumInstancesWeigher
 from roost.weighers.ram import RAMWeigher
@@ -44,7 +44,7 @@ def test_what_names_no_hosts_stays_in_the_shared_part():
 @pytest.mark.parametrize("few_left", [0, 64], ids=["from the top rows", "by weighing all that are left"])
 @pytest.mark.parametrize("fields", OWN_HOSTS.values(), ids=OWN_HOSTS)
 def test_requests_with_hosts_of_their_own_get_the_answers_of_a_full_scan(fields, few_left, monkeypatch):
-    monkeypatch.setattr(overlay, "_FEW_LEFT", few_left)
+    monkeypatch.setattr(engine, "_FEW_LEFT", few_left)
     own = [RetryFilter(), ComputeFilter(), DifferentHostFilter(), SameHostFilter(), ServerGroupAffinityFilter()]
     free_ram_mb = [2000 + 300 * (row * 5 % 7) for row in range(12)]
     table = fleet(12, free_ram_mb=free_ram_mb, instances=[[f"u{row}"] for row in range(12)])

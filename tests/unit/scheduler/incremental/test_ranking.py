@@ -9,11 +9,11 @@ from tests.unit.scheduler.incremental.compared import by, fleet
 
 from roost.filters.compute import ComputeFilter
 from roost.hosts import Hosts
+from roost.scheduler.full_scan import weigh
 from roost.scheduler.incremental import ranking as ranking_module
 from roost.scheduler.incremental.ranking import Ranking
 from roost.scheduler.incremental.survivors import SurvivorsOfAnySize, SurvivorsOfOneSize
-from roost.scheduler.rules import Rules
-from roost.scheduler.weighing import weigh
+from roost.scheduler.search import Rules
 from roost.testing import make_spec
 from roost.weighers.base import Weigher
 from roost.weighers.build_failure import BuildFailureWeigher

@@ -13,7 +13,7 @@ from roost.filters.isolated_hosts import IsolatedHostsFilter
 from roost.filters.ram import RamFilter
 from roost.filters.type_affinity import AggregateTypeAffinityFilter, TypeAffinityFilter
 from roost.model import Image
-from roost.scheduler.incremental import request_cache, request_class
+from roost.scheduler.incremental import engine, request_class
 from roost.testing import make_spec
 
 CLASS, FAMILY, NEITHER = "class", "family", "neither"
@@ -127,7 +127,7 @@ def sized(number):
 
 
 @pytest.mark.parametrize(
-    ("module", "bound", "make"), [(request_cache, "MOST_FAMILIES", zoned), (request_class, "MOST_SIZES", sized)]
+    ("module", "bound", "make"), [(engine, "MOST_FAMILIES", zoned), (request_class, "MOST_SIZES", sized)]
 )
 def test_the_least_recently_used_family_or_class_is_dropped(module, bound, make, monkeypatch):
     monkeypatch.setattr(module, bound, 4)
@@ -141,7 +141,7 @@ def test_the_least_recently_used_family_or_class_is_dropped(module, bound, make,
 @pytest.mark.parametrize(("make", "is_cached"), [(zoned, False), (sized, True)], ids=["families", "classes"])
 def test_memory_is_bounded_by_dropping_families_except_the_latest(make, is_cached, monkeypatch):
     """Ten hosts take 10 bytes per class and 20 per family, of which 90 are allowed."""
-    monkeypatch.setattr(request_cache, "MOST_BYTES", 90)
+    monkeypatch.setattr(engine, "MOST_BYTES", 90)
     cache = cache_of(fleet(10))
     found = {number: cache.find(make(number)) for number in range(1, 13)}
     still = [cache.find(make(number)) is found[number] for number in (12, 11, 10, 9)]
@@ -149,7 +149,7 @@ def test_memory_is_bounded_by_dropping_families_except_the_latest(make, is_cache
 
 
 def test_a_family_is_cached_with_its_second_request_and_the_first_is_remembered_up_to_a_bound(monkeypatch):
-    monkeypatch.setattr(request_cache, "MOST_SEEN", 2)
+    monkeypatch.setattr(engine, "MOST_SEEN", 2)
     cache = cache_of(fleet())
     assert [cache.find(zoned(number), scans_before_caching=1) for number in (1, 2, 3, 1)] == [None] * 4
     assert cache.find(zoned(3), scans_before_caching=1) is not None

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.scheduler.incremental.scales import TrackedScale
+from roost.scheduler.full_scan import Term, weight_of
+from roost.scheduler.incremental.order import TrackedScale
 from roost.scheduler.search import Uncacheable
-from roost.scheduler.weighing import Term, weight_of
 from roost.testing import make_hosts, make_spec
 from roost.weighers.base import Weigher
 

@@ -16,7 +16,7 @@ from roost.hosts.table import ChangeLog
 from roost.scheduler.checks import Check, narrow
 from roost.scheduler.incremental import survivors as survivors_module
 from roost.scheduler.incremental.survivors import PASSED, SurvivorsOfAnySize, SurvivorsOfOneSize
-from roost.scheduler.rules import Rules
+from roost.scheduler.search import Rules
 from roost.testing import make_hosts, make_spec
 
 ONE_BY_ONE, IN_BULK = 1000, 0

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.scheduler.incremental import tie_breaks
-from roost.scheduler.incremental.tie_breaks import Round, TieBreaks, first_of_each_kind
-from roost.scheduler.weighing import Term, weight_of
+from roost.scheduler.full_scan import Term, weight_of
+from roost.scheduler.incremental import order
+from roost.scheduler.incremental.order import Round, TieBreaks, first_of_each_kind
 
 NUMBER = Term(0, 0.0, 1.0, 1.0)
 """A weigher whose raw number is the weight."""
@@ -92,7 +92,7 @@ def many_rounds(draw):
 def test_ties_are_broken_as_a_stable_sort_round_by_round_does(sorting, numbers, rounds):
     hosts = StableSort(numbers)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(tie_breaks, "SORTING", sorting)
+        patched.setattr(order, "SORTING", sorting)
         for at, (terms, loss, stays) in enumerate(rounds):
             tied = hosts.weigh(terms)
             assert hosts.ties.first(tied[0]) == hosts.order[0]
@@ -114,7 +114,7 @@ def test_the_work_per_instance_does_not_grow_with_the_rounds(hosts, instances, m
         weighed += 1
         return weight_of(*arguments)
 
-    monkeypatch.setattr(tie_breaks, "weight_of", count_weights)
+    monkeypatch.setattr(order, "weight_of", count_weights)
     for _ in range(instances):
         tied, *_ = fleet.weigh([NUMBER])
         assert fleet.ties.first(tied) == fleet.order[0]

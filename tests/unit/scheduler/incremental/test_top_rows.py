@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.scheduler.incremental import top_rows
-from roost.scheduler.incremental.top_rows import AFTER_ALL, TopRows
+from roost.scheduler.incremental import order
+from roost.scheduler.incremental.order import AFTER_ALL, TopRows
 
 KEYS = st.sampled_from([-2.5, -1.0, 0.0, 0.0, 1.0, 1.0, 3.0]) | st.integers(-3, 3).map(float)
 ABSENT = math.inf
@@ -67,7 +67,7 @@ CHANGES = st.one_of(
 )
 def test_after_any_changes_the_entries_are_the_first_of_a_sorted_list(keys, size, changes, few):
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(top_rows, "FEW", few)
+        patched.setattr(order, "FEW", few)
         top = filled(keys, size)
         for name, what, key in changes:
             if name == "put":
@@ -87,7 +87,7 @@ def test_after_any_changes_the_entries_are_the_first_of_a_sorted_list(keys, size
 
 @pytest.mark.parametrize("is_bulk", [False, True])
 def test_more_than_twice_the_size_is_trimmed_to_the_size_with_the_bound_at_the_last(is_bulk, monkeypatch):
-    monkeypatch.setattr(top_rows, "FEW", 0 if is_bulk else 32)
+    monkeypatch.setattr(order, "FEW", 0 if is_bulk else 32)
     top = filled([5.0] * 6, 2)
     put_many(top, {4: 1.0, 5: 2.0})
     assert top.entries == [(1.0, 4), (2.0, 5), (5.0, 0), (5.0, 1)]

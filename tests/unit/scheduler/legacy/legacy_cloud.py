@@ -8,17 +8,17 @@ from sqlalchemy import select
 from tests.store.sqlite_template import open_upgraded
 from tests.store.writers import Writer, uuid_like, writing
 
-from roost.all_options import option_owners
 from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
 from roost.options.read import read_settings
-from roost.scheduler.drivers.registry import find_driver
+from roost.scheduler.all_options import option_owners
+from roost.scheduler.drivers import find_driver
 from roost.scheduler.legacy.methods import LegacyMethods
+from roost.scheduler.manager import SchedulerManager
 from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions
-from roost.scheduler.replica.ironic_host_manager import make_host_manager
-from roost.scheduler.service.manager import SchedulerManager
-from roost.scheduler.service.notifications import RequestNotifications
+from roost.scheduler.own_replica import make_host_manager
+from roost.scheduler.replies import RequestNotifications
 from roost.services.metrics import Metrics
 from roost.store.schema import compute_nodes, inventories, servers
 

@@ -21,7 +21,7 @@ from roost.messages.dispatcher import WireFailure
 from roost.scheduler.legacy import outcomes
 from roost.scheduler.legacy.instance_records import with_fields, without_secrets
 from roost.scheduler.legacy.methods import LegacyMethods
-from roost.scheduler.service.endpoints import make_endpoints
+from roost.scheduler.manager import make_endpoints
 
 ROOM_FOR_ONE = {"vcpus": 2}
 SECRET = "s3cr3t-of-the-admin"

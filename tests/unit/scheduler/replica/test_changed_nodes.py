@@ -4,7 +4,7 @@
 from roost.hosts import HostRecord
 from roost.model import Aggregate
 from roost.records.node_reader import StoredNode
-from roost.scheduler.replica.changed_nodes import NodeIndex, PendingReads
+from roost.scheduler.own_source import NodeIndex, PendingReads
 from roost.store.change_log import AGGREGATES, NODES, SERVERS, SERVICES, USAGE, Change
 
 

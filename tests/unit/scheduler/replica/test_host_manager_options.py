@@ -3,8 +3,8 @@
 
 import pytest
 
-from roost.all_options import read_options
 from roost.errors import OptionError
+from roost.scheduler.all_options import read_options
 from roost.scheduler.build import build_pipeline, filters_to_run
 from roost.scheduler.options import (
     BARE_METAL_FILTERS,
@@ -14,8 +14,8 @@ from roost.scheduler.options import (
     NOVA_FILTERS,
     SchedulerOptions,
 )
-from roost.scheduler.replica.host_manager import HostManager
-from roost.scheduler.replica.ironic_host_manager import IronicHostManager, make_host_manager
+from roost.scheduler.own_replica import IronicHostManager, make_host_manager
+from roost.scheduler.replica import HostManager
 
 
 def options(**sections):

@@ -8,8 +8,8 @@ import pytest
 from roost.hosts.updates import set_service
 from roost.model import Service
 from roost.records.outages import HeartbeatRule, microseconds
-from roost.scheduler.replica.heartbeats import Heartbeat, moment
-from roost.scheduler.replica.liveness import Liveness
+from roost.scheduler.own_source import Heartbeat, moment
+from roost.scheduler.replica import Liveness
 from roost.testing import make_hosts
 
 NOW = datetime.datetime(2026, 11, 15, 12, 0, 0, 123457, tzinfo=datetime.UTC)

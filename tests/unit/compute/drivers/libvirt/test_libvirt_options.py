@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from roost.all_options import read_options
 from roost.compute.drivers.libvirt.driver import LibvirtDriver
 from roost.compute.drivers.libvirt.options import LibvirtOptions
 from roost.errors import OptionError
+from roost.scheduler.all_options import read_options
 
 
 @pytest.mark.parametrize(

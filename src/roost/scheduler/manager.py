@@ -2,6 +2,12 @@
 """What a scheduler can be asked, in every form that some release of nova uses.
 
 Start reading at `select_destinations`: parse the request, choose and claim hosts, make the reply.
+
+Checks of what a message to a scheduler names: hosts, uuids of instances, and all that a claim writes.
+
+The RPC methods of the scheduler, by major version of the message.
+
+2.9 and 3.0 are Icehouse and Juno, 4.x is everything since. A server takes messages of its majors up to these minors.
 """
 
 from __future__ import annotations
@@ -9,6 +15,7 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import structlog
@@ -24,31 +31,93 @@ from roost.messages.objects.legacy import request_from_dicts
 from roost.messages.objects.request import MOST_INSTANCES, request_from_object
 from roost.messages.objects.selections import versions_for
 from roost.model import Decision, RequestSpec
+from roost.model.fields import ListOf
+from roost.model.kinds import Matching
 from roost.model.resources import move_of
+from roost.model.uuids import LONGEST_UUID, UUID, canonical_uuid
 from roost.options.settings import Settings
 from roost.records.recorder import DecisionRecorder, SeenState
 from roost.scheduler.claiming import ClaimLoop, Placement
-from roost.scheduler.drivers.base import Driver
-from roost.scheduler.granter import Granter
-from roost.scheduler.legacy.json_options import JsonOptionsFile
+from roost.scheduler.drivers import Driver
+from roost.scheduler.json_options import JsonOptionsFile
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
-from roost.scheduler.replica.host_manager import HostManager
+from roost.scheduler.replica import HostManager
 from roost.scheduler.replies import (
     GIVEN_UP,
     NO_VALID_HOST,
     WANTS_SUMMARY,
+    RequestNotifications,
     as_dicts,
     as_nova_errors,
     as_objects,
     decision_facts,
     is_answer,
 )
-from roost.scheduler.service.message_names import check_names, checked_host, checked_uuid, distinct_uuids, uuids_of
-from roost.scheduler.service.notifications import RequestNotifications
+from roost.scheduler.rounds import Granter
 from roost.services.logs import bound
 from roost.services.metrics import Metrics
 from roost.services.rpc_service import measured
 from roost.sources.snapshot import deciding_options
+
+_NAME = Matching(r"(?s:.+)", "is no name")
+_STORABLE = "[^\0\ud800-\udfff]"
+"""A character that every database can hold."""
+_STORED_NAME = Matching(_STORABLE + "{1,255}", "is no name", "at most 255 characters, as Unicode has them")
+"""A name that is written with a claim, or looked up."""
+_STORED_UUID = Matching(
+    f"{_STORABLE}{{1,{LONGEST_UUID}}}", "does not fit where uuids are kept", f"at most {LONGEST_UUID} characters"
+)
+"""A uuid, or another text in its place, that is written with a claim, or looked up."""
+_NAMES = ListOf(_NAME, make=list, types=(Sequence,))
+_UUIDS = ListOf(UUID)
+
+
+def uuids_of(spec: RequestSpec, request_spec: Any, instance_uuids: Any) -> list[str] | None:
+    """Uuids of the instances: of the message, of the dict of older releases, or of a request for one; else None."""
+    given = instance_uuids
+    if given is None and isinstance(request_spec, Mapping):
+        given = request_spec.get("instance_uuids")
+    if given is not None:
+        # Claims of several requests share a transaction: what the database would refuse must not get that far.
+        return list(_UUIDS.strict(distinct_uuids(given, "instance_uuids"), "instance_uuids"))
+    if spec.instance_uuid and spec.num_instances == 1:
+        return [UUID.strict(spec.instance_uuid, "instance_uuid")]
+    return None
+
+
+def distinct_uuids(value: Any, field: str) -> list[str]:
+    """Uuids in their one spelling, and other texts; no two are the same."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise FieldError(field, "is no list of uuids")
+    found = [canonical_uuid(each) for each in _NAMES.strict(value, field)]
+    if len(set(found)) < len(found):
+        raise FieldError(field, "names an instance twice")
+    return found
+
+
+def checked_host(value: Any) -> str:
+    """The name of a host in a message; FieldError for anything else."""
+    return _NAME.strict(value, "host_name")
+
+
+def checked_uuid(value: Any) -> str:
+    """The uuid of an instance in its one spelling; FieldError for what a database cannot hold."""
+    return _STORED_UUID.strict(canonical_uuid(value) if isinstance(value, str) else value, "instance_uuid")
+
+
+def check_names(spec: RequestSpec) -> None:
+    """FieldError for the first name that a database cannot hold."""
+    names = {"project_id": spec.project_id, "user_id": spec.user_id}
+    if group := spec.instance_group:
+        names["instance_group.name"] = group.name
+        if group.uuid:
+            _STORED_UUID.strict(group.uuid, "instance_group.uuid")
+    if spec.requested_destination:
+        names["requested_destination.cell"] = spec.requested_destination.cell
+    for field, value in names.items():
+        if value:
+            _STORED_NAME.strict(value, field)
+
 
 LOG = structlog.get_logger(__name__)
 _Answer = list[dict[str, Any]] | list[list[dict[str, Any]]]
@@ -327,3 +396,44 @@ def _identity(spec: RequestSpec, uuids: Sequence[str] | None) -> dict[str, Any]:
     """What identifies a request in the log."""
     first = uuids[0] if uuids else spec.instance_uuid
     return {"project_id": spec.project_id, "instance": first, "flavor": spec.flavor.name}
+
+
+_SINCE_KILO = ("select_destinations", "update_aggregates", "delete_aggregate")
+_OF_INSTANCES = ("update_instance_info", "delete_instance_info", "sync_instance_info")
+_JUNO = ("select_destinations", "run_instance", "prep_resize")
+_ICEHOUSE = ("select_hosts", "live_migration", "show_host_resources", "get_backdoor_port", "create_volume")
+
+_OWN = ("plan_destinations",)
+"""Roost's own; nova's schedulers do not have it."""
+
+NEWEST = "4.5"
+VERSIONS: dict[str, tuple[str, ...]] = {
+    NEWEST: _SINCE_KILO + _OF_INSTANCES + _OWN,
+    "3.0": _JUNO,
+    "2.9": _JUNO + _ICEHOUSE,
+}
+"""Newest version of each major -> its methods, the latest first."""
+METHODS = frozenset(name for names in VERSIONS.values() for name in names)
+
+
+@dataclass(frozen=True)
+class SchedulerEndpoint:
+    """The methods of one major version."""
+
+    version: str
+    methods: Mapping[str, Method]
+
+
+def make_endpoints(manager: SchedulerManager, older: object | None) -> list[SchedulerEndpoint]:
+    """One for each major version. `older`: has the methods of versions before 4; None: these are not served."""
+    return [
+        SchedulerEndpoint(version, {name: manager.measured(name, _find(name, manager, older)) for name in names})
+        for version, names in VERSIONS.items()
+        if older is not None or version == NEWEST
+    ]
+
+
+def _find(name: str, *owners: object) -> Method:
+    owner = next(owner for owner in owners if hasattr(owner, name))
+    method: Method = getattr(owner, name)
+    return method

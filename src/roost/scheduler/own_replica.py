@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fleet in Roost's own database: the numbered change log (docs/adr/0007) says what has to be read."""
+"""Bare metal as nova had it before Rocky: a service host with many nodes, each allocated as a whole.
+
+The fleet in Roost's own database: the numbered change log (docs/adr/0007) says what has to be read.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,17 @@ from sqlalchemy import Connection, Engine
 from roost.hosts import HostTable
 from roost.hosts.record import Pair
 from roost.records.outages import HeartbeatRule
-from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex, PendingReads, ReadOptions, read_all
-from roost.scheduler.replica.heartbeats import Heartbeat, read_heartbeats
-from roost.scheduler.replica.liveness import HeartbeatReader
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.own_source import (
+    ChangedNodes,
+    Heartbeat,
+    NodeIndex,
+    PendingReads,
+    ReadOptions,
+    read_all,
+    read_heartbeats,
+)
+from roost.scheduler.replica import HeartbeatReader, HostManager, RefreshMetrics
 from roost.store.change_log import NODES, Change, ChangeReader
 from roost.store.store_clock import FollowedClock, StoreClock
 from roost.store.transactions import database_errors
@@ -116,3 +127,34 @@ class _StoreReader:
     def _options(self) -> ReadOptions:
         source = self._source
         return ReadOptions(source.heartbeat_rule(), source.reads_bare_metal)
+
+
+class IronicHostManager(HostManager):
+    """Reads nodes of hypervisor type `ironic` as nova's manager of this name did, and all other nodes as usual.
+
+    Of an ironic node totals, free amounts and stats are read; instances, metrics, PCI devices and NUMA cells are not,
+    and `disk_available_least` does not lower its disk. `HostTable.consume` allocates the whole node to one instance,
+    with any host manager.
+
+    With `use_baremetal_filters` the pipeline runs `baremetal_enabled_filters`: see `SchedulerOptions.filters_to_run`.
+    """
+
+    reads_bare_metal = True
+
+
+def make_host_manager(
+    engine: Engine,
+    options: SchedulerOptions,
+    wall_clock: Callable[[], datetime],
+    monotonic_clock: Callable[[], float],
+    metrics: RefreshMetrics | None = None,
+    times: StoreClock | None = None,
+) -> HostManager:
+    """The host manager that `[scheduler] host_manager` names, in any of nova's spellings, over Roost's database.
+
+    `times`: the clock of the database, with which heartbeats are compared; None: `wall_clock`.
+    """
+    kind = IronicHostManager if options.is_for_bare_metal else HostManager
+    seconds = options.seconds_until_down
+    source = StoreSource(engine, seconds, kind.reads_bare_metal, wall_clock, monotonic_clock, times)
+    return kind(source, options, wall_clock, monotonic_clock, metrics)

@@ -14,14 +14,14 @@ import structlog
 
 from roost.messages.interface import RpcServer
 from roost.messages.oslo import RpcOptions
+from roost.scheduler.cloud import BackgroundTask
 from roost.scheduler.cloud_options import ShadowOptions
-from roost.scheduler.service.cloud import BackgroundTask
-from roost.scheduler.service.endpoints import NEWEST, SchedulerEndpoint
-from roost.scheduler.service.notifications import RequestNotifications
-from roost.scheduler.service.process import SchedulerService
-from roost.scheduler.service.shadow_manager import ShadowManager
+from roost.scheduler.manager import NEWEST, SchedulerEndpoint
+from roost.scheduler.process import SchedulerService
+from roost.scheduler.replies import RequestNotifications
 from roost.scheduler.shadow.journal import Journal
 from roost.scheduler.shadow.live_requests import EVENT_TYPES, LiveRequests
+from roost.scheduler.shadow_manager import ShadowManager
 
 LOG = structlog.get_logger(__name__)
 SETTLE_SECONDS = 1.0

@@ -3,6 +3,10 @@
 
 It is ready once the replica is loaded and messages reach it. During an outage of database or broker it is not ready,
 keeps retrying, and answers what it can.
+
+Keeps the decisions of a scheduler in a database: the recorder, and the tasks that write and prune beside it.
+
+Roost's own cloud: one database has fleet, ledger and services.
 """
 
 from __future__ import annotations
@@ -10,30 +14,191 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import structlog
+from sqlalchemy import Engine
 
 from roost.clock import Clock
-from roost.messages.interface import RpcServer, Transport
+from roost.errors import DatabaseError, DatabaseFull, DatabaseReadOnly, DatabaseRefused
+from roost.ledger.ledger import Ledger
+from roost.messages.interface import Notifier, RpcServer, Transport
 from roost.messages.open_transport import check_transport
 from roost.messages.oslo import RpcOptions
+from roost.model import ServerGroup
 from roost.options.settings import OptionDifference, Settings, compare
 from roost.plugins.registry import places_of
-from roost.scheduler.drivers.registry import find_driver
-from roost.scheduler.freed_memory import keep_freed_memory
-from roost.scheduler.options import ServiceOptions
-from roost.scheduler.service.cloud import BackgroundTask, Cloud
-from roost.scheduler.service.endpoints import make_endpoints
-from roost.scheduler.service.manager import SchedulerManager
-from roost.scheduler.service.notifications import RequestNotifications
-from roost.scheduler.service.own_cloud import BINARY
+from roost.records.catalogue import read_group
+from roost.records.decisions import DecisionStore, prune_decisions
+from roost.records.options import DecisionOptions
+from roost.records.outages import probe_seconds, save_probe
+from roost.records.recorder import FLUSH_SECONDS, DecisionRecorder
+from roost.records.services import read_hosts_up, save_service_heartbeat
+from roost.scheduler.build import keep_freed_memory
+from roost.scheduler.cloud import BackgroundTask, Cloud
+from roost.scheduler.drivers import find_driver
+from roost.scheduler.legacy.methods import LegacyMethods
+from roost.scheduler.manager import SchedulerManager, make_endpoints
+from roost.scheduler.options import SchedulerOptions, ServiceOptions
+from roost.scheduler.own_replica import make_host_manager
+from roost.scheduler.replies import RequestNotifications
 from roost.services.lifecycle import Periodic
 from roost.services.logs import set_up_logging
 from roost.services.metrics import Metrics
 from roost.services.options import LogOptions
+from roost.sources.snapshot import deciding_options
+from roost.store.change_log import prune_all
+from roost.store.engine import DatabaseOptions, parse_database_url
+from roost.store.schema_upgrade import ensure_current
+from roost.store.store_clock import StoreClock
+
+DECISION_PRUNE_SECONDS = 300.0
+
+
+class DecisionKeeping:
+    """The record of decisions of one scheduler process."""
+
+    def __init__(
+        self, engine: Engine, times: StoreClock, settings: Settings, *, clock: Clock, randomness: random.Random,
+        metrics: Metrics,
+    ) -> None:  # fmt: skip
+        """`times`: stamps the rows."""
+        self._engine, self._times, self._options = engine, times, settings.fill(DecisionOptions)
+        self.recorder = DecisionRecorder(
+            DecisionStore(engine, times),
+            settings.fill(ServiceOptions).service_host,
+            deciding_options(settings),
+            clock,
+            randomness,
+            metrics.decisions_unrecorded,
+        )
+
+    def tasks(self) -> list[BackgroundTask]:
+        """Writing what was decided, and removing what is too old."""
+        write = BackgroundTask("record decisions", self.recorder.flush, lambda: FLUSH_SECONDS, is_writing=True)
+        prune = BackgroundTask("prune old decisions", self._prune, lambda: DECISION_PRUNE_SECONDS, is_writing=True)
+        return [write, prune]
+
+    def _prune(self) -> None:
+        prune_decisions(self._engine, self._options, self._times)
+
+    def reload(self, settings: Settings) -> None:
+        """Decisions are kept for as long as these options say."""
+        self._options = settings.fill(DecisionOptions)
+
+    def close(self) -> None:
+        """Write decisions that wait, if the database takes them."""
+        with suppress(DatabaseError):
+            self.recorder.flush()
+
+
+BINARY = "nova-scheduler"
+"""Name of the service in its database record, as operators know it."""
+PRUNE_SECONDS = 3600.0
+
+
+class OwnCloud:
+    """A `Cloud` over Roost's database."""
+
+    def __init__(
+        self, settings: Settings, engine: Engine, *, clock: Clock, randomness: random.Random, metrics: Metrics
+    ) -> None:
+        self._settings, self._engine, self._clock = settings, engine, clock
+        self._times = StoreClock(engine, clock)
+        options = settings.fill(SchedulerOptions)
+        self.replica = make_host_manager(engine, options, clock.now, clock.monotonic, metrics, self._times)
+        self.granter = self.ledger = Ledger(engine, times=self._times, sleep=clock.sleep, randomness=randomness)
+        self._decisions: DecisionKeeping | None = None
+        if settings.fill(DecisionOptions).record_decisions:
+            shared: dict[str, Any] = {"clock": clock, "randomness": randomness, "metrics": metrics}
+            self._decisions = DecisionKeeping(engine, self._times, settings, **shared)
+        self._cannot_write = ""
+        """Why the database cannot be written; empty where it can."""
+
+    @property
+    def recorder(self) -> DecisionRecorder | None:
+        """Keeps the decisions; None where an option says so."""
+        return self._decisions.recorder if self._decisions else None
+
+    def check_databases(self) -> None:
+        """Check that the database has the tables of this version."""
+        ensure_current(self._engine)
+
+    def open(self) -> None:
+        """Check that the database has the tables of this version."""
+        self.check_databases()
+
+    def find_group(self, uuid: str) -> ServerGroup | None:
+        """A server group by its uuid; None where there is none."""
+        return read_group(self._engine, uuid)
+
+    def read_request_spec(self, instance_uuid: str) -> None:
+        """None: requests are not stored."""
+
+    def read_hosts_up(self, topic: str, seconds_until_down: float) -> list[str]:
+        """Names of the hosts whose service of a topic is enabled and alive, read now."""
+        return read_hosts_up(self._engine, topic, self._times, seconds_until_down)
+
+    def older_methods(
+        self, manager: SchedulerManager, transport: Transport, notifier: Notifier | None
+    ) -> LegacyMethods:
+        """The methods of Icehouse and Juno."""
+        return LegacyMethods(manager, self.ledger, transport, self._engine, notifier, self._clock)
+
+    def tasks(self) -> Sequence[BackgroundTask]:
+        """The heartbeat of this service, the record of decisions, and the pruning of what is no longer needed."""
+        options = self._settings.fill(SchedulerOptions)
+        tasks = [
+            BackgroundTask("heartbeat", self._send_heartbeat, lambda: options.report_interval, is_writing=True),
+            BackgroundTask(
+                "outage probe", self._probe, lambda: probe_seconds(options.seconds_until_down), is_writing=True
+            ),
+            BackgroundTask(
+                "prune old changes", lambda: prune_all(self._engine), lambda: PRUNE_SECONDS, is_writing=True
+            ),
+        ]
+        return [*tasks, *(self._decisions.tasks() if self._decisions else ())]
+
+    def _send_heartbeat(self) -> None:
+        topic, host = (
+            self._settings.fill(RpcOptions).scheduler_topic,
+            self._settings.fill(ServiceOptions).service_host,
+        )
+        try:
+            save_service_heartbeat(self._engine, host, BINARY, topic, self._times)
+        except (DatabaseFull, DatabaseReadOnly, DatabaseRefused) as error:
+            self._cannot_write = str(error)
+            raise
+        self._cannot_write = ""
+
+    def _probe(self) -> None:
+        """Show that the database takes writes: ComputeFilter judges silent hosts by it."""
+        save_probe(self._engine, self._times, self._settings.fill(SchedulerOptions).seconds_until_down)
+
+    def unready(self) -> list[str]:
+        """That nothing can be claimed, if the database cannot be written."""
+        return [f"nothing can be claimed: {self._cannot_write}"] if self._cannot_write else []
+
+    def check(self, settings: Settings) -> None:
+        """Check the address of the database, if it is another one than at the start."""
+        connection = settings.fill(DatabaseOptions).connection
+        if connection != self._settings.fill(DatabaseOptions).connection:
+            parse_database_url(connection)
+
+    def reload(self, settings: Settings) -> None:
+        """Decisions are kept for as long as these options say."""
+        if self._decisions:
+            self._decisions.reload(settings)
+
+    def close(self) -> None:
+        """Write decisions that wait, if the database takes them, and close all connections to it."""
+        if self._decisions:
+            self._decisions.close()
+        self._engine.dispose()
+
 
 LOG = structlog.get_logger(__name__)
 IDLE_REFRESH_SECONDS = 5.0

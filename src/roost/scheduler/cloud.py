@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from roost.model import ServerGroup
 from roost.options.settings import Settings
 from roost.records.recorder import DecisionRecorder
-from roost.scheduler.granter import Granter
-from roost.scheduler.replica.host_manager import HostManager
+from roost.scheduler.replica import HostManager
+from roost.scheduler.rounds import Granter
 
 if TYPE_CHECKING:
     from roost.messages.interface import Notifier, Transport
-    from roost.scheduler.service.manager import SchedulerManager
+    from roost.scheduler.manager import SchedulerManager
 
 
 class BackgroundTask(NamedTuple):

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the table of hosts equal to the databases: `load` once, then `refresh` before each request.
+"""Where a replica comes from: the interface between the host manager and the databases of a cloud.
+
+Which agents are alive: the last heartbeat of each, as a column beside the table of hosts.
+
+Keeps the table of hosts equal to the databases: `load` once, then `refresh` before each request.
 
 Only what changed is read (`fleet_source.py`: for Roost's own database `store_source.py`); this module patches the
 table, and `liveness.py` judges heartbeats.
@@ -10,23 +14,166 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
+
+import numpy as np
+from sqlalchemy import Connection
 
 from roost.best_effort import best_effort
 from roost.errors import DatabaseError
 from roost.hosts import HostTable, HostView, Instance
+from roost.hosts.arrays import Array, RowArray
 from roost.hosts.record import Pair
 from roost.hosts.updates import rebuild_table, set_aggregates, set_instances, set_service, set_usage
 from roost.model import Aggregate
 from roost.records.node_reader import StoredNode
-from roost.records.outages import HeartbeatRule
+from roost.records.outages import HeartbeatRule, ProbeRecord, read_probe
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replica.changed_nodes import ChangedNodes, NodeIndex
-from roost.scheduler.replica.fleet_source import FleetReader, FleetSource
-from roost.scheduler.replica.liveness import Liveness
+from roost.scheduler.own_source import ChangedNodes, Heartbeat, NodeIndex, moment, read_heartbeats
 from roost.sources.documents import gc_paused
+from roost.store.store_clock import FollowedClock
+
+
+class FleetReader(Protocol):
+    """Reads nodes, aggregates and heartbeats, over connections that stay open meanwhile."""
+
+    def read_all(self) -> ChangedNodes:
+        """Everything. What changes meanwhile is read again by the next `read_changes`."""
+
+    def read_changes(self, table: HostTable, known: NodeIndex, also: Collection[Pair]) -> ChangedNodes | None:
+        """What changed since the last read, and the nodes in `also`; None where everything has to be read."""
+
+    def read_flags(self) -> ChangedNodes:
+        """The nodes of services that were disabled, enabled, forced down or deleted since the last read."""
+
+    def read_heartbeats(self) -> list[Heartbeat]:
+        """The heartbeats that are due to be read now, possibly none."""
+
+    def read_heartbeats_of(self, hosts: Collection[str]) -> list[Heartbeat]:
+        """The last heartbeats of these hosts."""
+
+
+class FleetSource(Protocol):
+    """The fleet as a cloud's databases have it."""
+
+    @property
+    def follows_instances(self) -> bool:
+        """Whether each read finds the instances that came and left, so that messages of agents tell nothing new."""
+
+    @property
+    def reads_flags_first(self) -> bool:
+        """Whether flags of services are read before each answer, however young the replica is."""
+
+    def opened(self) -> AbstractContextManager[FleetReader]:
+        """A reader."""
+
+    def heartbeat_rule(self) -> HeartbeatRule:
+        """What tells living agents from silent ones now, by the clock that heartbeats are compared with."""
+
+    def oldest_read_at(self) -> float | None:
+        """When the oldest part was read, by the monotonic clock; None: the last refresh has read all of it."""
+
+    def note_applied(self) -> None:
+        """The table has what was read last; until then the next `read_changes` returns it once more."""
+
+
+SECONDS_BETWEEN_READS = 1.0
+"""A host is down after a minute, so a second does not matter; a large fleet sends a thousand heartbeats in it."""
+_SLACK = timedelta(seconds=1)
+"""A heartbeat may carry a time this long before its transaction is visible."""
+_NEVER = np.iinfo(np.int64).min // 2
+"""Long ago, and yet no difference to now overflows."""
+
+
+class Liveness:
+    """Finds the rows whose agents came up or went down, by the heartbeats that were noted.
+
+    Times are whole microseconds, so that exactly a minute is no more than a minute.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, Heartbeat] = {}
+        self._table = HostTable()
+        self._seen_us: Array = np.empty(0, dtype=np.int64)
+        self._is_static: Array = np.empty(0, dtype=np.bool_)
+        self._counts_as_up: Array = np.empty(0, dtype=np.bool_)
+        """Whether the table has the agent up, regardless of forced_down."""
+
+    def follow(self, table: HostTable) -> None:
+        """Judge the rows of this table from now on."""
+        self._table = table
+        last = [self._last.get(host, Heartbeat(host, None, is_static=False)) for host, _ in table.names]
+        seen = [_NEVER if each.seen_us is None else each.seen_us for each in last]
+        self._seen_us = np.array(seen, dtype=np.int64)
+        self._is_static = np.array([each.is_static for each in last], dtype=np.bool_)
+        self._counts_as_up = table.per_value("service", lambda service: bool(service.up))
+
+    def note(self, heartbeats: Iterable[Heartbeat]) -> None:
+        """Record new heartbeats."""
+        for each in heartbeats:
+            if self._last.get(each.host) != each:
+                self._last[each.host] = each
+                rows = self._table.rows_of_host(each.host)
+                self._seen_us[rows.start : rows.stop] = _NEVER if each.seen_us is None else each.seen_us
+                self._is_static[rows.start : rows.stop] = each.is_static
+
+    def note_row(self, row: int) -> None:
+        """The service of this row was replaced in the table."""
+        self._counts_as_up[row] = bool(self._table.encoded["service"].at(row).up)
+
+    def find_changed(self, rule: HeartbeatRule) -> tuple[RowArray, RowArray]:
+        """Rows whose agent is up and counts as down in the table, and rows where it is the reverse."""
+        is_up = self._is_static | rule.is_alive(self._seen_us)
+        return np.flatnonzero(is_up & ~self._counts_as_up), np.flatnonzero(~is_up & self._counts_as_up)
+
+
+class HeartbeatReader:
+    """Reads heartbeats: every second those newer than the newest seen, and all of them now and then.
+
+    Times are those of the database's clock. A heartbeat that became visible late is seen when all are read; one with
+    a time in the future, after that clock was set back, does not hide others: the watermark is never later than now.
+    """
+
+    def __init__(self, seconds_until_down: float) -> None:
+        self._until_down = timedelta(seconds=seconds_until_down)
+        self._newest_us: int | None = None
+        self._read_at = self._read_all_at = float("-inf")
+        self._probe: ProbeRecord | None = None
+        """The last probe of the database, as it was read before the heartbeats."""
+
+    def rule(self, clock: FollowedClock) -> HeartbeatRule:
+        """What tells living agents from silent ones now."""
+        now, seconds = clock.now(), self._until_down.total_seconds()
+        return HeartbeatRule(now, seconds, self._probe.outage_at(now, seconds) if self._probe else None)
+
+    def read_clock(self, connection: Connection, clock: FollowedClock) -> None:
+        """Read the clock of the database, and its last probe."""
+        present, self._probe = read_probe(connection, clock.present)
+        clock.note(present)
+
+    def note_all(self, tick: float) -> None:
+        """All heartbeats were read at this time of the monotonic clock."""
+        self._read_at = self._read_all_at = tick
+
+    def read(self, connection: Connection, clock: FollowedClock, tick: float) -> list[Heartbeat]:
+        """The heartbeats that are due to be read now, possibly none; the clock of the database is read with them."""
+        if tick - self._read_at < SECONDS_BETWEEN_READS:
+            return []
+        is_time_for_all = tick - self._read_all_at >= self._until_down.total_seconds() / 2
+        self.read_clock(connection, clock)
+        now = clock.now()
+        newest = now - self._until_down if self._newest_us is None else moment(self._newest_us)
+        since = None if is_time_for_all else min(newest, now) - _SLACK
+        found = read_heartbeats(connection, since=since)
+        seen = [each.seen_us for each in found if each.seen_us is not None]
+        self._newest_us = max((*seen, self._newest_us or 0)) or None
+        self._read_at = tick
+        self._read_all_at = tick if is_time_for_all else self._read_all_at
+        return found
+
 
 LOG = logging.getLogger(__name__)
 

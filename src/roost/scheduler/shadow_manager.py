@@ -18,10 +18,10 @@ from roost.messages.objects.request import request_from_object
 from roost.model import Decision, RequestSpec
 from roost.options.settings import Settings
 from roost.scheduler.claiming import Placement
-from roost.scheduler.drivers.base import Driver
-from roost.scheduler.service.cloud import Cloud
-from roost.scheduler.service.manager import SchedulerManager
-from roost.scheduler.service.notifications import RequestNotifications
+from roost.scheduler.cloud import Cloud
+from roost.scheduler.drivers import Driver
+from roost.scheduler.manager import SchedulerManager
+from roost.scheduler.replies import RequestNotifications
 from roost.scheduler.shadow.comparison import record_of_topic
 from roost.scheduler.shadow.dry_granter import DryGranter
 from roost.scheduler.shadow.journal import Journal
