@@ -10,7 +10,7 @@ import prometheus_client
 from roost.api import edge
 from roost.best_effort import SWALLOWED
 from roost.messages.in_process import InProcessNotifier
-from roost.nova_cloud import claim_journal
+from roost.nova import claims
 from roost.records import recorder
 from roost.records.decisions import DecisionStore
 from roost.records.table_changes import TableObserver
@@ -55,8 +55,8 @@ _PATCHED = {
     "notifier": ("notifications", InProcessNotifier, "info"),
     "health of placement": ("health", None, "_monotonic"),
     "line of the API": ("access_log", edge.LOG, "info"),
-    "note of a claim": ("claim_journal", claim_journal.ClaimJournal, "_queue"),
-    "file of claims": ("claim_journal", claim_journal.ClaimJournal, "_shorten"),
+    "note of a claim": ("claim_journal", claims.ClaimJournal, "_queue"),
+    "file of claims": ("claim_journal", claims.ClaimJournal, "_shorten"),
 }
 
 

@@ -15,9 +15,9 @@ from sqlalchemy import select
 from tests.api.cloud import CHEAP, PASSWORD, wait_for
 from tests.store.sqlite_template import upgraded_file
 
+from roost.nova.shadow.comparison import ShadowRecord
 from roost.records.tokens import TokenStore
 from roost.records.users import ProjectStore, UserStore
-from roost.scheduler.shadow.record import ShadowRecord
 from roost.store.schema import allocations
 
 NOWHERE = "/nowhere/file"

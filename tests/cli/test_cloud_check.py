@@ -2,9 +2,9 @@
 """`roost cloud check`: what it prints for what was found, and what it refuses."""
 
 import pytest
-
 from roost.nova_cloud import cloud_check
-from roost.nova_cloud.cloud_check.probe_result import FAILED, MISSING, OFF, OK, WARNING, ProbeResult
+
+from roost.nova.surveys import FAILED, MISSING, OFF, OK, WARNING, ProbeResult
 
 GRANT = "GRANT SELECT ON nova_api.host_mappings TO 'roost'@'10.0.0.%';"
 OTHER = "GRANT SELECT ON nova_cell1.services TO 'roost'@'10.0.0.%';"

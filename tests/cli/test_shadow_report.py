@@ -3,7 +3,7 @@
 
 import pytest
 
-from roost.scheduler.shadow.record import ShadowRecord
+from roost.nova.shadow.comparison import ShadowRecord
 
 TIME = "2026-11-18T12:00:00.000Z"
 

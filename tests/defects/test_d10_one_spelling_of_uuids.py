@@ -5,8 +5,8 @@ import timeit
 
 import pytest
 from tests.flow.cloud import CONTEXT, HOST, request
-from tests.unit.scheduler.legacy.legacy_cloud import FLAVOR
-from tests.unit.scheduler.legacy.legacy_cloud import Cloud as OlderCloud
+from tests.unit.nova.icehouse.legacy_cloud import FLAVOR
+from tests.unit.nova.icehouse.legacy_cloud import Cloud as OlderCloud
 
 from roost import Fleet, Scheduler
 from roost.errors import AlreadyClaimed, RemoteFailure

@@ -3,8 +3,8 @@
 
 import pytest
 from tests.flow.cloud import CONTEXT, UUID, request
-from tests.unit.scheduler.legacy.legacy_cloud import FLAVOR
-from tests.unit.scheduler.legacy.legacy_cloud import Cloud as OlderCloud
+from tests.unit.nova.icehouse.legacy_cloud import FLAVOR
+from tests.unit.nova.icehouse.legacy_cloud import Cloud as OlderCloud
 
 from roost.errors import FieldError, RemoteFailure
 from roost.messages.objects.request import request_to_object

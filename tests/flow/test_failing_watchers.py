@@ -9,8 +9,8 @@ from tests.flow.cloud import CONTEXT, UUID, request, state_of
 
 from roost.best_effort import SWALLOWED
 from roost.errors import RemoteNoValidHost
+from roost.nova.shadow.service import ShadowService
 from roost.records.decisions import DecisionStore
-from roost.scheduler.shadow_service import ShadowService
 
 HOSTS = {"a": {}, "b": {"total_usable_ram_mb": 16384}}
 OPTIONS = {"notifications": {"notification_format": "both"}, "filter_scheduler": {"weight_classes": ["RAMWeigher"]}}

@@ -12,7 +12,7 @@ from roost.errors import NoValidHost, OptionError, RemoteFailure, RemoteNoValidH
 from roost.messages.context import RequestContext
 from roost.messages.objects.request import request_to_object
 from roost.model import ServerGroup
-from roost.scheduler.shadow_service import ShadowService
+from roost.nova.shadow.service import ShadowService
 from roost.store.schema import allocations, consumers, services
 
 HOSTS = {"h1": {}, "h2": {"total_usable_ram_mb": 65536}, "h3": {"total_usable_ram_mb": 65536}}

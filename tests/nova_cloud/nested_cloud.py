@@ -13,15 +13,13 @@ from roost.messages.in_process import InProcessTransport
 from roost.messages.objects.to_objects import NovaObjects
 from roost.messages.oslo import RpcOptions
 from roost.messages.scheduler_client import SchedulerClient
-from roost.nova_cloud.candidates import CandidateReader
-from roost.nova_cloud.claim_journal import ClaimJournal
-from roost.nova_cloud.claims import PlacementGranter
-from roost.nova_cloud.decision_file import decision_file
-from roost.nova_cloud.own_claims import OwnClaims
-from roost.nova_cloud.placement.allocations import AllocationWriter
-from roost.nova_cloud.placement.health import PlacementHealth
-from roost.nova_cloud.placement.provider_reader import ProviderReader
-from roost.nova_cloud.source import NovaSource
+from roost.nova.claims import ClaimJournal, OwnClaims, PlacementGranter
+from roost.nova.decision_file import decision_file
+from roost.nova.placement.allocations import AllocationWriter
+from roost.nova.placement.candidates import CandidateReader
+from roost.nova.placement.client import PlacementHealth
+from roost.nova.placement.providers import ProviderReader
+from roost.nova.source import NovaSource
 from roost.scheduler.all_options import read_options
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.manager import SchedulerManager, make_endpoints

@@ -9,15 +9,11 @@ from sqlalchemy.engine import make_url
 
 from roost.hosts.record import Inventory
 from roost.model import Service
-from roost.nova_cloud.cell_state import CellState
-from roost.nova_cloud.claim_journal import ClaimJournal
-from roost.nova_cloud.claims import PlacementGranter
-from roost.nova_cloud.databases.api_reader import ApiState
-from roost.nova_cloud.databases.cell_changes import CellChanges, ComputeService, ReportedNode
-from roost.nova_cloud.databases.cells import Cell
-from roost.nova_cloud.own_claims import OwnClaims
-from roost.nova_cloud.placement.providers import Provider, ProviderChanges
-from roost.nova_cloud.source import NovaSource
+from roost.nova.claims import ClaimJournal, OwnClaims, PlacementGranter
+from roost.nova.databases.api import ApiState, Cell
+from roost.nova.databases.cells import CellChanges, NovaComputeRow, ReportedNode
+from roost.nova.placement.providers import Provider, ProviderChanges
+from roost.nova.source import CellState, NovaSource
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replica import HostManager
 from roost.services.metrics import Metrics
@@ -121,7 +117,7 @@ class SmallCell:
 
     def put_service(self, host, service, seen):
         for each in (self.all, self.changes):
-            each.services[host] = ComputeService(self.numbers[host], host, service, seen, 1, 74, None)
+            each.services[host] = NovaComputeRow(self.numbers[host], host, service, seen, 1, 74, None)
 
     def remove_service(self, host):
         del self.all.services[host]

@@ -7,7 +7,7 @@ from roost import Flavor, RequestSpec
 from roost.model.image import Image
 from roost.model.numa import derive_topology
 from roost.model.request import RequestGroup, RequestLevelParams
-from roost.nova_cloud.placement.candidate_queries import candidate_queries, needs_candidates
+from roost.nova.placement.candidates import candidate_queries, needs_candidates
 
 ROOT = ("root_required", "!COMPUTE_STATUS_DISABLED")
 NODE = "00000000-0000-4000-8000-000000000020"

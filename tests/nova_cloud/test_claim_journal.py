@@ -8,8 +8,8 @@ import pytest
 
 from roost.best_effort import SWALLOWED
 from roost.errors import OptionError
-from roost.nova_cloud import claim_journal
-from roost.nova_cloud.claim_journal import PATTERN, ClaimJournal
+from roost.nova import claims
+from roost.nova.claims import PATTERN, ClaimJournal
 
 PATIENCE = 90
 
@@ -76,7 +76,7 @@ def test_a_journal_that_is_only_opened_takes_nothing_over(journals):
 
 
 def test_a_long_journal_keeps_what_is_open(journals, monkeypatch):
-    monkeypatch.setattr(claim_journal, "LONGEST_BYTES", 200)
+    monkeypatch.setattr(claims, "LONGEST_BYTES", 200)
     journal = journals.start()
     journal.begin(["open"])
     for number in range(50):
@@ -128,7 +128,7 @@ def test_a_line_that_was_cut_off_and_junk_do_no_harm(journals):
 
 
 def test_a_journal_whose_claims_were_all_answered_leaves_nothing(journals, monkeypatch):
-    monkeypatch.setattr(claim_journal, "LONGEST_BYTES", 200)
+    monkeypatch.setattr(claims, "LONGEST_BYTES", 200)
     journal = journals.start()
     for number in range(20):
         journal.begin([f"claim-{number}"])
@@ -171,7 +171,7 @@ def test_a_full_disk_ends_the_journal_and_nothing_else(journals, caplog):
 
 def test_a_disk_that_hangs_delays_one_claim_and_not_for_long(journals, caplog, monkeypatch):
     """D23: claims go on without a note; they are noted again when the disk goes on."""
-    monkeypatch.setattr(claim_journal, "LONGEST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(claims, "LONGEST_WAIT_SECONDS", 0.01)
     journal, (reader, hung) = journals.start(), os.pipe()
     os.set_blocking(hung, False)
     with suppress(BlockingIOError):
@@ -196,7 +196,7 @@ def test_a_disk_that_hangs_delays_one_claim_and_not_for_long(journals, caplog, m
 def test_an_error_in_the_journal_fails_no_claim(journals, monkeypatch):
     """D23: the journal only watches claims."""
     journal, before = journals.start(), SWALLOWED.counts().get("claim_journal", 0)
-    monkeypatch.setattr(claim_journal, "_line", lambda note: 1 / 0)
+    monkeypatch.setattr(claims, "_line", lambda note: 1 / 0)
     journal.begin(["a"])
     journal.end(["a"])
     assert SWALLOWED.counts()["claim_journal"] == before + 2

@@ -9,8 +9,8 @@ import pytest
 from roost.cli.main import main
 from roost.clock import SystemClock
 from roost.errors import NoValidHost
-from roost.nova_cloud.cloud import NovaCloud
-from roost.nova_cloud.decision_file import decision_file
+from roost.nova.backend import NovaCloud
+from roost.nova.decision_file import decision_file
 from roost.scheduler.all_options import read_options
 from roost.scheduler.pipeline import Pipeline
 from roost.services.metrics import Metrics

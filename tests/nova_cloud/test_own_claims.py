@@ -10,7 +10,7 @@ from roost.hosts.guests import Guest
 from roost.hosts.pci import pools_from_json
 from roost.ledger.claim import Claim
 from roost.model.resources import Use
-from roost.nova_cloud.own_claims import LONGEST, OwnClaims
+from roost.nova.claims import LONGEST, OwnClaims
 
 NOON = datetime(2026, 11, 17, 12, 0, 0, 300_000, tzinfo=UTC)
 NODE, INSTANCE = "00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002"

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from roost.errors import PlacementError, PlacementUnavailable
-from roost.nova_cloud.placement.health import PlacementHealth
-from roost.nova_cloud.placement_watch import PlacementWatch
+from roost.nova.backend import PlacementWatch
+from roost.nova.placement.client import PlacementHealth
 
 
 class TurnedClock:

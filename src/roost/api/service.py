@@ -123,7 +123,7 @@ class ApiService(RpcService):
 def make_authenticator(options: ApiOptions, engine: Engine, files: Sequence[Path], clock: Clock) -> Authenticator:
     """Who says who calls; OptionError where the section that names a Keystone is wrong."""
     if options.auth_strategy == KEYSTONE:
-        from roost.api.keystone_tokens import open_keystone_tokens  # it imports keystoneauth, which takes 0.3 s
+        from roost.nova.keystone import open_keystone_tokens  # it imports keystoneauth, which takes 0.3 s
 
         return open_keystone_tokens(files, clock)
     return NoAuth() if options.auth_strategy == NO_AUTH else OwnTokens(TokenStore(engine, clock))

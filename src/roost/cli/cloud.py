@@ -17,7 +17,7 @@ from roost.scheduler.all_options import read_options
 from roost.scheduler.cloud_options import NOVA, CloudOptions
 
 if TYPE_CHECKING:
-    from roost.nova_cloud.cloud_check.probe_result import ProbeResult
+    from roost.nova.surveys import ProbeResult
 
 COLUMNS = titled("Where", "What", "Result", "Details", "Remedy")
 LACKING = 1
@@ -43,7 +43,7 @@ class CloudCheck(ReportCommand):
         if settings.fill(CloudOptions).cloud != NOVA:
             hint = "write [roost] cloud = nova; for a cloud of Roost's own there is `roost db check`"
             raise BadInput("this checks a nova cloud, and [roost] cloud is own", hint)
-        from roost.nova_cloud.cloud_check.check import check_cloud  # needs keystoneauth, which is slow to import
+        from roost.nova.check import check_cloud  # needs keystoneauth, which is slow to import
 
         results = check_cloud(settings, files, SystemClock())
         is_good = not any(each.is_in_the_way for each in results)

@@ -171,12 +171,12 @@ def _cloud_checks(settings: Settings, files: Sequence[Path]) -> tuple[Callable[[
     """Checks of the options by which a scheduler finds hosts and claims them."""
     if settings.fill(CloudOptions).cloud != NOVA:
         return (lambda: _check_database(settings.fill(DatabaseOptions)),)
-    from roost.nova_cloud import connection_summary  # needs keystoneauth, which is slow to import
+    from roost.nova import snapshot  # needs keystoneauth, which is slow to import
 
     return (
-        lambda: connection_summary.find_api_database(settings),
-        lambda: connection_summary.check_service_record(settings),
-        lambda: connection_summary.find_placement(files),
+        lambda: snapshot.find_api_database(settings),
+        lambda: snapshot.check_service_record(settings),
+        lambda: snapshot.find_placement(files),
     )
 
 
@@ -206,7 +206,7 @@ def _cloud_record(settings: Settings, files: Sequence[Path]) -> dict[str, Any]:
     """The kind of the cloud, and the connections that would be used in a nova cloud, without secrets."""
     if settings.fill(CloudOptions).cloud != NOVA:
         return {"kind": OWN}
-    from roost.nova_cloud.connection_summary import summarize_connections  # needs keystoneauth
+    from roost.nova.snapshot import summarize_connections  # needs keystoneauth
 
     return summarize_connections(settings, files)
 

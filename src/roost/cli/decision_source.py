@@ -51,7 +51,7 @@ class DecisionCommand(ClientCommand):
 @contextmanager
 def _recorded_in_file(settings: Settings) -> Iterator[DecisionSource]:
     """The decisions that schedulers of a nova cloud have recorded on this machine."""
-    from roost.nova_cloud.decision_file import FILE_NAME  # the package needs keystoneauth, which is slow to import
+    from roost.nova.decision_file import FILE_NAME  # the package needs keystoneauth, which is slow to import
 
     folder = settings.fill(CloudOptions).state_directory
     hint = "set it to the folder that the scheduler has: systemd's is /var/lib/roost"

@@ -76,7 +76,7 @@ def _nova_snapshot(files: list[Path]) -> Snapshot | None:
     settings = read_options(files)
     if settings.fill(CloudOptions).cloud != NOVA:
         return None
-    from roost.nova_cloud.cloud_snapshot import take_snapshot  # needs keystoneauth, which is slow to import
+    from roost.nova.snapshot import take_snapshot  # needs keystoneauth, which is slow to import
 
     return take_snapshot(settings, files, SystemClock())
 

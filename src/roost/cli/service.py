@@ -27,6 +27,7 @@ from roost.conductor.service import BINARY as CONDUCTOR_BINARY
 from roost.conductor.service import ConductorService
 from roost.messages.open_transport import open_transport
 from roost.messages.oslo import RpcOptions
+from roost.nova.shadow.service import ShadowService
 from roost.options.settings import Settings
 from roost.records.server_steps import AGENT_METHODS
 from roost.scheduler.all_options import read_options
@@ -35,7 +36,6 @@ from roost.scheduler.cloud_options import NOVA, CloudOptions, ShadowOptions
 from roost.scheduler.manager import METHODS
 from roost.scheduler.options import ServiceOptions
 from roost.scheduler.process import BINARY, OwnCloud, SchedulerService
-from roost.scheduler.shadow_service import ShadowService
 from roost.services.lifecycle import DatabaseService
 from roost.services.metrics import Metrics
 from roost.services.rpc_service import HostOptions
@@ -66,7 +66,7 @@ class ServiceScheduler(ServiceCommand):
         clock, randomness = SystemClock(), random.Random()  # noqa: S311 - picks among equals; nothing secret
         cloud: Cloud
         if settings.fill(CloudOptions).cloud == NOVA:
-            from roost.nova_cloud.cloud import NovaCloud  # needs keystoneauth, which is slow to import
+            from roost.nova.backend import NovaCloud  # needs keystoneauth, which is slow to import
 
             cloud = NovaCloud(settings, files, clock=clock, randomness=randomness, metrics=metrics)
         else:

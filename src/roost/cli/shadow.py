@@ -11,8 +11,7 @@ from typing import Any
 
 from roost.cli.output import Report, ReportCommand
 from roost.errors import BadInput
-from roost.scheduler.shadow.record import ShadowRecord, read_records
-from roost.scheduler.shadow.summary import Summary, Times, summarise
+from roost.nova.shadow.comparison import ShadowRecord, Summary, Times, read_records, summarise
 
 COLUMNS = {
     "Time": "time",

@@ -29,6 +29,7 @@ from roost.messages.interface import Notifier, RpcServer, Transport
 from roost.messages.open_transport import check_transport
 from roost.messages.oslo import RpcOptions
 from roost.model import ServerGroup
+from roost.nova.icehouse.methods import LegacyMethods
 from roost.options.settings import OptionDifference, Settings, compare
 from roost.plugins.registry import places_of
 from roost.records.catalogue import read_group
@@ -40,7 +41,6 @@ from roost.records.services import read_hosts_up, save_service_heartbeat
 from roost.scheduler.build import keep_freed_memory
 from roost.scheduler.cloud import BackgroundTask, Cloud
 from roost.scheduler.drivers import find_driver
-from roost.scheduler.legacy.methods import LegacyMethods
 from roost.scheduler.manager import SchedulerManager, make_endpoints
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.own_replica import make_host_manager

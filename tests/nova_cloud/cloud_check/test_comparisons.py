@@ -6,18 +6,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy.engine import make_url
 
-from roost.nova_cloud.cloud_check.comparisons import (
+from roost.nova.check import (
     COMPARISONS,
+    PlacementSurvey,
     Surveys,
     compare_host_mappings,
     compare_providers,
     compare_versions,
     find_schedulers,
 )
-from roost.nova_cloud.cloud_check.database_survey import ApiSurvey, CellSurvey, ServiceRow
-from roost.nova_cloud.cloud_check.placement_survey import PlacementSurvey
-from roost.nova_cloud.cloud_check.probe_result import OFF, OK, WARNING
-from roost.nova_cloud.databases.cells import CELL0_UUID, Cell
+from roost.nova.databases.api import CELL0_UUID, Cell
+from roost.nova.surveys import OFF, OK, WARNING, ApiSurvey, CellSurvey, ServiceRow
 
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
 NODES = {"uuid-a": "a", "uuid-b": "b"}

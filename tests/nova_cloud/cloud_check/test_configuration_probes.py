@@ -2,8 +2,7 @@
 """The broker and the plugins, as `roost cloud check` tells of them."""
 
 from roost.cluster.private_servers import free_port
-from roost.nova_cloud.cloud_check.configuration_probes import probe_broker, probe_plugins
-from roost.nova_cloud.cloud_check.probe_result import FAILED, OK
+from roost.nova.surveys import FAILED, OK, probe_broker, probe_plugins
 from roost.scheduler.all_options import read_options
 
 

@@ -8,8 +8,8 @@ import pytest
 from tests.nova_cloud.placement.keystone_stub import KeystoneStub
 
 from roost.cluster.private_servers import free_port
-from roost.nova_cloud.cloud_check.placement_survey import READ_SECONDS, survey_placement
-from roost.nova_cloud.cloud_check.probe_result import FAILED, OK
+from roost.nova.check import READ_SECONDS, survey_placement
+from roost.nova.surveys import FAILED, OK
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_placement_that_is_down(survey):
 
 def test_a_placement_that_does_not_answer_takes_limited_time(survey, monkeypatch):
     assert READ_SECONDS < 60
-    monkeypatch.setattr("roost.nova_cloud.cloud_check.placement_survey.READ_SECONDS", 0.1)
+    monkeypatch.setattr("roost.nova.check.READ_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         found = survey(endpoint=at(silent.getsockname()[1]))
     assert rows(found) == [("endpoint", FAILED)]

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import column, create_engine, insert, select, table, text, update
 from sqlalchemy.engine import make_url
 
-from roost.nova_cloud.databases.cell_reader import CellReader
-from roost.nova_cloud.databases.cells import Cell
-from roost.nova_cloud.databases.read_only_engine import open_read_only, parse_nova_url
+from roost.nova.databases.api import Cell
+from roost.nova.databases.cell_reader import CellReader
+from roost.nova.databases.engines import open_read_only, parse_nova_url
 from roost.store.engine import parse_database_url
 
 DUMPS = Path(__file__).parent.parent / "dumps"

@@ -7,8 +7,7 @@ from sqlalchemy import event
 from roost.errors import BadInput
 from roost.messages.objects.request import request_from_object
 from roost.model import Aggregate
-from roost.nova_cloud.databases.api_reader import ApiReader
-from roost.nova_cloud.databases.cells import CELL0_UUID, CellAddresses
+from roost.nova.databases.api import CELL0_UUID, ApiReader, CellAddresses
 from roost.scheduler.cloud_options import CellDatabaseOptions
 
 

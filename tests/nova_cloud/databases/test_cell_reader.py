@@ -10,7 +10,7 @@ from tests.nova_cloud.databases.conftest import BUSY_HOST, CELL_UUID
 from roost.errors import DatabaseError, DatabaseReadOnly, DatabaseRefused, DatabaseUnreachable
 from roost.hosts import HostRecord
 from roost.model import Service
-from roost.nova_cloud.databases.read_only_engine import open_read_only, parse_nova_url, reading
+from roost.nova.databases.engines import open_read_only, parse_nova_url, reading
 
 
 def node_of(changes, host):

@@ -6,10 +6,9 @@ import re
 import pytest
 from tests.nova_cloud.databases.rights import add_user
 
-from roost.nova_cloud.databases.api_reader import ApiReader
-from roost.nova_cloud.databases.cell_reader import CellReader
-from roost.nova_cloud.databases.cells import Cell, CellAddresses
-from roost.nova_cloud.databases.read_only_engine import open_read_only, parse_nova_url
+from roost.nova.databases.api import ApiReader, Cell, CellAddresses
+from roost.nova.databases.cell_reader import CellReader
+from roost.nova.databases.engines import open_read_only, parse_nova_url
 from roost.scheduler.cloud_options import CellDatabaseOptions
 
 USER = "select_only"

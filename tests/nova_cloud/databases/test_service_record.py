@@ -10,9 +10,9 @@ from tests.nova_cloud.databases.rights import add_user
 from tests.store.servers import LIMITED_USER
 
 from roost.errors import DatabaseReadOnly, DatabaseRefused
-from roost.nova_cloud.databases.read_only_engine import parse_nova_url
-from roost.nova_cloud.service_record import ServiceRecord
-from roost.nova_cloud.write_rights import REFUSED_SECONDS, RepeatedWrite, needs_rights
+from roost.nova.backend import HeartbeatRow
+from roost.nova.databases.engines import parse_nova_url
+from roost.nova.write_rights import REFUSED_SECONDS, RepeatedWrite, needs_rights
 from roost.store.transactions import map_driver_error
 
 
@@ -29,7 +29,7 @@ def cell(stored_cell):
 @pytest.fixture
 def record_on(cell, clock):
     def make(host, address=cell.address):
-        return ServiceRecord(parse_nova_url(address, "the test's address"), host, clock.now, random.Random(1))
+        return HeartbeatRow(parse_nova_url(address, "the test's address"), host, clock.now, random.Random(1))
 
     return make
 

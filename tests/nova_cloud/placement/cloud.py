@@ -6,11 +6,9 @@ from collections import Counter
 
 from tests.nova_cloud.placement.fault_proxy import FaultProxy
 
-from roost.nova_cloud.placement.allocations import AllocationWriter
-from roost.nova_cloud.placement.client import PlacementClient
-from roost.nova_cloud.placement.consumers import AllocationRequest
-from roost.nova_cloud.placement.keystone_adapter import make_adapter
-from roost.nova_cloud.placement.provider_reader import ProviderReader
+from roost.nova.placement.allocations import AllocationRequest, AllocationWriter
+from roost.nova.placement.client import PlacementClient, make_adapter
+from roost.nova.placement.providers import ProviderReader
 
 HOST = {"VCPU": {"total": 8, "allocation_ratio": 2.0}, "MEMORY_MB": {"total": 1000, "reserved": 100}}
 """Inventories of a usual provider: 16 VCPU and 900 MiB can be claimed."""

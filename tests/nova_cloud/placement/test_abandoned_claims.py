@@ -5,8 +5,7 @@ import uuid
 
 import pytest
 
-from roost.nova_cloud.abandoned_claims import LONGEST_WAIT_SECONDS, AbandonedClaims
-from roost.nova_cloud.claim_journal import ClaimJournal
+from roost.nova.claims import LONGEST_WAIT_SECONDS, AbandonedClaims, ClaimJournal
 
 CELL0, CELL1 = 1, 2
 

@@ -9,8 +9,8 @@ from tests.nova_cloud.placement.fault_proxy import conflict
 
 from roost.cluster.private_servers import free_port
 from roost.errors import PlacementConflict, PlacementUnavailable
-from roost.nova_cloud.placement.allocations import AllocationWriter
-from roost.nova_cloud.placement.provider_reader import ProviderReader
+from roost.nova.placement.allocations import AllocationWriter
+from roost.nova.placement.providers import ProviderReader
 
 
 def refused(cloud, *requests):

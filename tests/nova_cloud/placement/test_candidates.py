@@ -12,10 +12,9 @@ from roost import Flavor, NoValidHost, RequestSpec
 from roost.messages.objects.selections import LATEST
 from roost.model.numa import derive_topology
 from roost.model.request import Destination
-from roost.nova_cloud.candidates import CandidateReader
-from roost.nova_cloud.claims import PlacementGranter
-from roost.nova_cloud.own_claims import OwnClaims
-from roost.nova_cloud.source import NovaSource
+from roost.nova.claims import OwnClaims, PlacementGranter
+from roost.nova.placement.candidates import CandidateReader
+from roost.nova.source import NovaSource
 from roost.questions.explain import list_rejections
 from roost.scheduler.all_options import read_options
 from roost.scheduler.build import build_pipeline

@@ -16,8 +16,7 @@ from roost.errors import (
     PlacementRefused,
     PlacementUnavailable,
 )
-from roost.nova_cloud.placement.client import PlacementClient
-from roost.nova_cloud.placement.keystone_adapter import make_adapter
+from roost.nova.placement.client import PlacementClient, make_adapter
 from roost.services.logs import bound
 
 PATH = "/resource_providers"

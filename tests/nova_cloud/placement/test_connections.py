@@ -10,8 +10,8 @@ import pytest
 from tests.nova_cloud.placement.fault_proxy import FaultProxy
 
 from roost.clock import SystemClock
-from roost.nova_cloud.cloud import NovaCloud
-from roost.nova_cloud.keystone_section import CONNECTIONS
+from roost.nova.backend import NovaCloud
+from roost.nova.keystone import CONNECTIONS
 from roost.scheduler.all_options import read_options
 from roost.services.metrics import Metrics
 

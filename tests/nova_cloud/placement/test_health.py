@@ -8,7 +8,7 @@ from tests.nova_cloud.own_log import own_messages
 from tests.nova_cloud.placement.fault_proxy import Fault
 
 from roost.errors import PlacementError, PlacementNotFound, PlacementRefused, PlacementUnavailable
-from roost.nova_cloud.placement.health import PlacementHealth
+from roost.nova.placement.client import PlacementHealth
 
 LIST = "/resource_providers"
 NO_TOKEN = "GET /resource_providers: placement answered 401 (look at the credentials in [placement])"
@@ -30,7 +30,7 @@ class Watched:
 
 @pytest.fixture
 def watched(cloud, caplog):
-    caplog.set_level(logging.INFO, "roost.nova_cloud.placement.health")
+    caplog.set_level(logging.INFO, "roost.nova.placement.client")
     return Watched(cloud)
 
 

@@ -4,7 +4,7 @@
 import pytest
 
 from roost.errors import OptionError
-from roost.nova_cloud.placement.keystone_adapter import make_adapter
+from roost.nova.placement.client import make_adapter
 
 TOKEN = "auth_type = admin_token\nendpoint = http://placement.test/\ntoken = secret\n"
 

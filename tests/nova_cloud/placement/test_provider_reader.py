@@ -9,9 +9,9 @@ from tests.nova_cloud.placement.cloud import HOST
 
 from roost.errors import PlacementUnavailable
 from roost.hosts.record import Inventory
-from roost.nova_cloud.placement import room_queries
-from roost.nova_cloud.placement.allocations import AllocationWriter
-from roost.nova_cloud.placement.provider_reader import ProviderReader
+from roost.nova.placement import providers
+from roost.nova.placement.allocations import AllocationWriter
+from roost.nova.placement.providers import ProviderReader
 
 DETAILS = [("GET", "/resource_providers/{uuid}/inventories")]
 
@@ -187,7 +187,7 @@ def test_a_provider_that_was_found_while_all_were_listed_stays(cloud):
 
 
 def test_providers_that_no_query_lists_are_read_one_by_one(cloud, monkeypatch):
-    monkeypatch.setattr(room_queries, "MOST_QUERIES", 1)
+    monkeypatch.setattr(providers, "MOST_QUERIES", 1)
     one, other = cloud.add(), cloud.add()
     rare = cloud.add({"PCPU": {"total": 4}}, traits=["HW_CPU_X86_AVX"])
     cloud.writer.claim([cloud.request(rare, PCPU=4)])

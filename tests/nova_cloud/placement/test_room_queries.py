@@ -2,7 +2,7 @@
 """Which queries find every provider with room."""
 
 from roost.hosts.record import Inventory
-from roost.nova_cloud.placement.room_queries import MOST_QUERIES, plan_queries
+from roost.nova.placement.providers import MOST_QUERIES, plan_queries
 
 ONE = Inventory(8)
 

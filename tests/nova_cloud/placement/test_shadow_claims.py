@@ -14,19 +14,18 @@ from roost.errors import BadInput
 from roost.messages.context import RequestContext
 from roost.messages.interface import Notification
 from roost.model import Flavor, RequestSpec, ServerGroup
-from roost.nova_cloud.candidates import CandidateReader
-from roost.nova_cloud.claims import PlacementGranter
-from roost.nova_cloud.own_claims import OwnClaims
-from roost.nova_cloud.placement.allocations import AllocationWriter
-from roost.nova_cloud.placement.provider_reader import ProviderReader
-from roost.nova_cloud.source import NovaSource
+from roost.nova.claims import OwnClaims, PlacementGranter
+from roost.nova.placement.allocations import AllocationWriter
+from roost.nova.placement.candidates import CandidateReader
+from roost.nova.placement.providers import ProviderReader
+from roost.nova.shadow.comparison import Journal
+from roost.nova.shadow.service import ShadowManager
+from roost.nova.source import NovaSource
 from roost.scheduler.all_options import read_options
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.replica import HostManager
-from roost.scheduler.shadow.journal import Journal
-from roost.scheduler.shadow_manager import ShadowManager
 from roost.services.metrics import Metrics
 
 ROOM = {name: {"total": total} for name, total in {"VCPU": 8, "MEMORY_MB": 8192, "DISK_GB": 100}.items()}

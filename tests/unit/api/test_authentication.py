@@ -5,11 +5,11 @@ import pytest
 from tests.store.sqlite_template import open_upgraded
 
 from roost.api.authentication import NoAuth, OwnTokens
-from roost.api.keystone_tokens import KeystoneTokens
 from roost.api.options import ApiOptions
 from roost.api.service import make_authenticator
 from roost.clock import SystemClock
 from roost.errors import TokenRefused
+from roost.nova.keystone import KeystoneTokens
 from roost.records.tokens import TokenStore
 from roost.records.users import SYSTEM, UserStore
 

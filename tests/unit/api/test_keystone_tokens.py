@@ -12,9 +12,9 @@ from anyio import to_thread
 from tests.clocks import SleeplessClock
 from tests.unit.api.keystone_with_tokens import KeystoneWithTokens
 
-from roost.api import keystone_tokens
-from roost.api.keystone_tokens import open_keystone_tokens
 from roost.errors import IdentityUnavailable, OptionError, TokenRefused
+from roost.nova import keystone as keystone_tokens
+from roost.nova.keystone import open_keystone_tokens
 from roost.records.tokens import Caller
 
 USER = {"id": "u1", "name": "ann", "domain": {"id": "default"}}
