@@ -9,7 +9,7 @@ from roost.clock import SystemClock
 from roost.compute.drivers import make_drivers
 from roost.compute.drivers.fake_guests import FakeHypervisors
 from roost.compute.service import ComputeService
-from roost.conductor.service import ConductorService
+from roost.conductor.process import ConductorService
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
 from roost.messages.oslo import RpcOptions

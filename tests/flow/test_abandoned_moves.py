@@ -8,7 +8,7 @@ from tests.flow.moving_cloud import LARGE, X86, MovingCloud
 
 from roost.compute.drivers.base import GuestSpec
 from roost.conductor.parts import ConductorParts
-from roost.conductor.scheduler_questions import SchedulerQuestions
+from roost.conductor.questions import SchedulerQuestions
 from roost.errors import HypervisorError, RpcTimeout
 from roost.ledger.ledger import Ledger
 from roost.records.server import Fault

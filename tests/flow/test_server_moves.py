@@ -7,7 +7,7 @@ from tests.unit.compute.agents import CONTEXT
 from tests.unit.compute.agents import LARGE as AGENTS_LARGE
 
 from roost.conductor.parts import ConductorParts
-from roost.conductor.scheduler_questions import SchedulerQuestions
+from roost.conductor.questions import SchedulerQuestions
 from roost.errors import HypervisorError, RemoteFailure, RpcTimeout
 from roost.model import Image, ServerGroup
 

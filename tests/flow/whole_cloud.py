@@ -6,8 +6,8 @@ import random
 from tests.unit.compute.agents import Agents
 
 from roost.client.rpc_client import RpcClient
-from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
-from roost.conductor.service import ConductorService
+from roost.conductor.process import METHODS as CONDUCTOR_METHODS
+from roost.conductor.process import ConductorService
 from roost.ledger.audit import audit
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport

@@ -21,10 +21,10 @@ from roost.compute.drivers import make_drivers
 from roost.compute.options import FAKE
 from roost.compute.service import BINARY as AGENT_BINARY
 from roost.compute.service import ComputeService
-from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
 from roost.conductor.options import ConductorOptions
-from roost.conductor.service import BINARY as CONDUCTOR_BINARY
-from roost.conductor.service import ConductorService
+from roost.conductor.process import BINARY as CONDUCTOR_BINARY
+from roost.conductor.process import METHODS as CONDUCTOR_METHODS
+from roost.conductor.process import ConductorService
 from roost.messages.open_transport import open_transport
 from roost.messages.oslo import RpcOptions
 from roost.nova.shadow.service import ShadowService

@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import Engine
 
 from roost.clock import Clock
+from roost.conductor.names import RequestNames
 from roost.conductor.parts import Record
-from roost.conductor.request_names import RequestNames
 from roost.errors import BadInput
 from roost.messages.context import RequestContext
 from roost.messages.interface import Method

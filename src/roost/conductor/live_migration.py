@@ -9,10 +9,17 @@ from typing import Any
 
 import structlog
 
-from roost.conductor.host_records import HostFacts
-from roost.conductor.move_errors import TOO_MANY_RETRIES, MoveRefused, no_valid_host, refuse_unless_admin
-from roost.conductor.parts import ConductorParts, HostSearch, Record
-from roost.conductor.requests_of_moves import NamedHost, request_for_live_migration
+from roost.conductor.parts import (
+    TOO_MANY_RETRIES,
+    ConductorParts,
+    HostFacts,
+    HostRequest,
+    MoveRefused,
+    Record,
+    no_valid_host,
+    refuse_unless_admin,
+)
+from roost.conductor.questions import NamedHost, request_for_live_migration
 from roost.errors import BadInput, RemoteFailure, RemoteNoValidHost, RpcTimeout, RpcUnreachable
 from roost.messages.context import RequestContext
 from roost.messages.interface import Method
@@ -75,7 +82,7 @@ class LiveMigrations:
 
         Without one, the server is what it was before, and runs where it is, with a fault that says why.
         """
-        search = HostSearch(self._find_destination, "undo live migration", PREPARING)
+        search = HostRequest(self._find_destination, "undo live migration", PREPARING)
         self._parts.find_and_assign("live_migrate_instance", context, server_uuid, generation, search)
 
     def _check_server(self, server: Server) -> None:

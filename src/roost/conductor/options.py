@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of conductors."""
+"""The options of conductors.
+
+Options of moves, by nova's names.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,33 @@ import os
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from roost.conductor.move_options import ResizeOptions
 from roost.options.declare import option
 from roost.options.files import Sections
 from roost.options.settings import Settings
 from roost.services.rpc_service import HeartbeatOptions
 from roost.sources.snapshot import deciding_options
+
+
+@dataclass(frozen=True)
+class ResizeOptions:
+    """Where a server may go with another flavor."""
+
+    allow_resize_to_same_host: bool = option(
+        False, group="DEFAULT", help="whether a resized server may stay on its host"
+    )
+
+
+@dataclass(frozen=True)
+class MoveOptions:
+    """What moves need of the options of several groups."""
+
+    may_stay: bool = False
+    """[DEFAULT] allow_resize_to_same_host."""
+    most_attempts: int = 3
+    """[scheduler] max_attempts: hosts that are tried for a resize, a cold migration or an unshelving."""
+    most_retries: int = -1
+    """[DEFAULT] migrate_max_retries: hosts after the first that are tried for a live migration; -1: all."""
+
 
 GROUP = "roost"
 

@@ -1,23 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all parts of a conductor share: records, ledger, messages, the scheduler, and hosts as they are now."""
+"""What all parts of a conductor share: records, ledger, messages, the scheduler, and hosts as they are now.
+
+Hosts as the database has them now: whether they are up, their hypervisor, their memory.
+
+Errors and faults of moves, in nova's words.
+
+What a conductor works on now: a message about it that comes again meanwhile is ignored.
+"""
 
 from __future__ import annotations
 
 import random
+import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import structlog
+from sqlalchemy import Engine
 
-from roost.conductor.host_records import HostRecords
-from roost.conductor.move_errors import MoveRefused
-from roost.conductor.move_options import MoveOptions
-from roost.conductor.requests_of_moves import NamedHost
-from roost.conductor.scheduler_questions import SchedulerQuestions
-from roost.conductor.work_in_progress import WorkInProgress
-from roost.errors import BadInput, ClaimRejected, DatabaseError, FieldError, RpcError, ServerChanged
+from roost.clock import Clock
+from roost.conductor.options import MoveOptions
+from roost.conductor.questions import NamedHost, SchedulerQuestions
+from roost.errors import (
+    BadInput,
+    ClaimRejected,
+    DatabaseError,
+    FieldError,
+    RemoteFailure,
+    RoostError,
+    RpcError,
+    ServerChanged,
+    UnknownName,
+)
+from roost.hosts import HostRecord
 from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
 from roost.messages.interface import Method
@@ -26,9 +44,149 @@ from roost.messages.objects.selections import SelectedHost, selection_to_object
 from roost.messages.server_messages import ServerMessages
 from roost.model import Flavor, Image, RequestSpec
 from roost.model.resources import move_of
+from roost.records.node_reader import read_nodes
+from roost.records.node_writer import find_node_ids
+from roost.records.outages import read_heartbeat_rule
 from roost.records.server import DELETED, DELETING, RESIZED, Attempt, Fault, Migration, Server, TaskData
 from roost.records.server_steps import LIFE_CYCLE, cannot_while, next_work
 from roost.records.servers import ServerStore, end_move
+from roost.store.store_clock import StoreClock
+from roost.store.transactions import database_errors
+
+
+class HostFacts(NamedTuple):
+    """A host and its node, as moves look at them."""
+
+    host: str
+    node: str
+    uuid: str
+    """Of the node."""
+    is_up: bool
+    hypervisor_type: str
+    hypervisor_version: int
+    memory_mb: int
+    """All of it."""
+    free_ram_mb: int
+    ram_allocation_ratio: float
+
+    @property
+    def available_ram_mb(self) -> float:
+        """Memory that may still be promised, with the host's overcommitment, MiB."""
+        return self.memory_mb * self.ram_allocation_ratio - (self.memory_mb - self.free_ram_mb)
+
+
+class HostRecords:
+    """Reads hosts, one at a time, by the clock of the database."""
+
+    def __init__(self, engine: Engine, clock: Clock, seconds_until_down: Callable[[], float]) -> None:
+        """`seconds_until_down`: without a heartbeat."""
+        self._engine, self._times, self._seconds_until_down = engine, StoreClock(engine, clock), seconds_until_down
+
+    def find(self, host: str) -> HostFacts | None:
+        """A host, by its first node; None where there is none."""
+        with database_errors(self._engine), self._engine.connect() as connection:
+            nodes = find_node_ids(connection, [host])
+            down_after = self._seconds_until_down()
+            rule = read_heartbeat_rule(connection, self._times, down_after)
+            found = read_nodes(connection, nodes, rule=rule) if nodes else iter(())
+            return next((_facts_of(each.record, down_after) for each in found), None)
+
+    def get(self, host: str) -> HostFacts:
+        """A host; UnknownName in nova's words where there is none."""
+        found = self.find(host)
+        if found is None:
+            raise UnknownName(f"Compute host {host[:60]} could not be found.", "roost host list shows them")
+        return found
+
+    def is_up(self, host: str | None) -> bool:
+        """Whether the service of a host is up; False for one that does not exist."""
+        found = self.find(host) if host else None
+        return found is not None and found.is_up
+
+
+def _facts_of(record: HostRecord, down_after: float) -> HostFacts:
+    return HostFacts(
+        record.host,
+        record.nodename,
+        record.uuid,
+        record.service.is_up(down_after),
+        record.hypervisor_type or "",
+        record.hypervisor_version,
+        record.total_usable_ram_mb,
+        record.ram_mb_left,
+        record.ram_allocation_ratio,
+    )
+
+
+NO_VALID_HOST = "No valid host was found."
+NOT_ASKED = "No scheduler could be asked for a host."
+NOT_UNDERSTOOD = "The scheduler could not answer the request."
+TOO_MANY_RETRIES = "Exceeded maximum number of retries."
+
+
+class MoveRefused(RoostError):
+    """A move that cannot begin, or found no host. `name`: nova's class for it; `details`: for admins.
+
+    `migration_status`: of the migration record, then.
+    """
+
+    code = "roost.move_refused"
+
+    def __init__(self, name: str, message: str, details: str = "", migration_status: str = "error") -> None:
+        super().__init__(message)
+        self.name, self.details, self.migration_status = name, details, migration_status
+
+    def to_fault(self) -> Fault:
+        """The fault of the server."""
+        return Fault(self.message, self.details)
+
+
+def refuse_unless_admin(context: RequestContext, what: str) -> None:
+    """BadInput for a caller who is no admin: nova leaves this to admins, who know the hosts."""
+    if not context.is_admin:
+        raise BadInput(f"only an admin may {what}", "ask an operator")
+
+
+def no_valid_host(error: RemoteFailure, reason: str = "", attempts: str = "") -> MoveRefused:
+    """The refusal of a scheduler; `reason`: in nova's words for the operation, else that of the scheduler."""
+    message = f"{NO_VALID_HOST} {reason}" if reason else error.message
+    found = error.summary or error.message
+    return MoveRefused("NoValidHost", message, "\n".join(filter(None, (found, attempts))))
+
+
+def scheduler_failure(error: RpcError) -> MoveRefused:
+    """A failure of a scheduler, or of the way to it; its text, which may name addresses, is for admins."""
+    if isinstance(error, RemoteFailure):
+        return MoveRefused(error.name, NOT_UNDERSTOOD, error.message)
+    return MoveRefused(type(error).__name__, NOT_ASKED, error.message)
+
+
+def retries_exhausted(server: Server, attempts: str) -> MoveRefused:
+    """No alternate is left after failures on all hosts before; `attempts`: with their reasons."""
+    reason = f"Exhausted all hosts available for retrying build failures for instance {server.uuid}."
+    return MoveRefused("MaxRetriesExceeded", f"{TOO_MANY_RETRIES} {reason}", attempts)
+
+
+class WorkInProgress:
+    """Servers that this process works on now, by generation. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock, self._keys = threading.Lock(), set[tuple[str, int]]()
+
+    @contextmanager
+    def begin(self, server_uuid: str, generation: int) -> Iterator[bool]:
+        """Within it, the server counts as worked on; False if it did before."""
+        key = (server_uuid, generation)
+        with self._lock:
+            is_new = key not in self._keys
+            self._keys.add(key)
+        try:
+            yield is_new
+        finally:
+            if is_new:
+                with self._lock:
+                    self._keys.discard(key)
+
 
 LOG = structlog.get_logger(__name__)
 
@@ -56,7 +214,7 @@ class Catalogue(Protocol):
         """A server as clients see it."""
 
 
-class HostSearch(NamedTuple):
+class HostRequest(NamedTuple):
     """How a host is found for a server, and what becomes of the server with or without one."""
 
     find: Callable[[RequestContext, Server], Sequence[SelectedHost]]
@@ -186,7 +344,7 @@ class ConductorParts:
                 LOG.warning("not done yet", server=server_uuid, method=method, reason=str(error))
 
     def find_and_assign(
-        self, method: str, context: RequestContext, server_uuid: str, generation: int, search: HostSearch
+        self, method: str, context: RequestContext, server_uuid: str, generation: int, search: HostRequest
     ) -> None:
         """Find a host for a server that waits for one, and have an agent go on; without one, the move is given up."""
 
@@ -200,7 +358,7 @@ class ConductorParts:
 
         self.run_if_due(method, server_uuid, generation, work)
 
-    def _find_or_give_up(self, method: str, context: RequestContext, server: Server, search: HostSearch) -> None:
+    def _find_or_give_up(self, method: str, context: RequestContext, server: Server, search: HostRequest) -> None:
         """ServerChanged if the server has a new generation by now: a claim may have been made all the same."""
         try:
             chosen = search.find(context, server)

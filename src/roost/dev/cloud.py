@@ -22,8 +22,8 @@ from roost.compute.drivers.fake import FakeDriver
 from roost.compute.drivers.fake_guests import FakeHypervisors
 from roost.compute.options import FakeDriverOptions
 from roost.compute.service import ComputeService
-from roost.conductor.manager import METHODS as CONDUCTOR_METHODS
-from roost.conductor.service import ConductorService
+from roost.conductor.process import METHODS as CONDUCTOR_METHODS
+from roost.conductor.process import ConductorService
 from roost.dev.fleet import GPU_ALIAS, GROUP, DevFleet, HostKind
 from roost.dev.state_directory import StateDirectory
 from roost.errors import SchemaError

@@ -10,8 +10,7 @@ from pathlib import Path
 from roost.api.options import ApiOptions
 from roost.compute.drivers.libvirt.options import LibvirtOptions, PciOptions
 from roost.compute.options import ComputeOptions, FakeDriverOptions
-from roost.conductor.move_options import ResizeOptions
-from roost.conductor.options import ConductorOptions
+from roost.conductor.options import ConductorOptions, ResizeOptions
 from roost.errors import RoostError
 from roost.filters.base import Filter
 from roost.messages.oslo import RpcOptions

@@ -4,7 +4,7 @@
 import pytest
 from sqlalchemy import select
 
-from roost.conductor.manager import METHODS
+from roost.conductor.process import METHODS
 from roost.records.server_steps import CONDUCTOR, WORK
 from roost.store.schema import services
 

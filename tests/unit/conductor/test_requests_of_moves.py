@@ -3,7 +3,7 @@
 
 import pytest
 
-from roost.conductor.requests_of_moves import (
+from roost.conductor.questions import (
     NamedHost,
     request_for_cold_migration,
     request_for_evacuation,

@@ -6,7 +6,7 @@ import random
 import pytest
 from tests.unit.compute.agents import SMALL, TurnedClock
 
-from roost.conductor.scheduler_questions import MOST_TRIES, SchedulerQuestions, with_summary, without_failed
+from roost.conductor.questions import MOST_TRIES, SchedulerQuestions, with_summary, without_failed
 from roost.errors import RemoteFailure, RemoteNoValidHost, RpcTimeout, RpcUnreachable
 from roost.messages.context import RequestContext
 from roost.messages.objects.selections import SelectedHost

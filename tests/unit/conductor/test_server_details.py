@@ -4,9 +4,9 @@
 import pytest
 from tests.flow.whole_cloud import USER
 
-from roost.conductor.server_details import (
+from roost.conductor.names import (
     UPDATABLE,
-    Details,
+    WrittenDetails,
     check_caller,
     check_description,
     check_details,
@@ -20,7 +20,7 @@ from roost.messages.context import RequestContext
 
 
 def test_a_givenwithout_details_has_none():
-    assert parse_details({"name": "web"}) == Details(None, {}, None)
+    assert parse_details({"name": "web"}) == WrittenDetails(None, {}, None)
 
 
 def test_details_are_taken_as_they_are():

@@ -5,52 +5,49 @@
 | --- | --- | --- |
 | clients | create_servers, list_hosts, ... | checks, takes the first step, answers, then goes on |
 | agents and conductors | build_instances, ... | context, server_uuid, generation; not answered |
+
+Assembles one conductor process: manager, RPC server, janitor and heartbeat.
 """
 
 from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from sqlalchemy import Engine
 
 from roost.clock import Clock
-from roost.conductor.abandoned_moves import AbandonedMoves
 from roost.conductor.builds import Builds
 from roost.conductor.decisions_view import DecisionsView
-from roost.conductor.deletes_and_power import DeletesAndPower
 from roost.conductor.guest_removal_notices import GuestRemovalNotices
-from roost.conductor.host_records import HostRecords
-from roost.conductor.hosts_view import HostsView
 from roost.conductor.janitor import Cleaning, Janitor, Outcome, outcomes_of
 from roost.conductor.live_migration import LiveMigrations
-from roost.conductor.move_options import MoveOptions
-from roost.conductor.moves import ResizesAndColdMigrations
-from roost.conductor.options import ConductorSettings
-from roost.conductor.parts import ConductorParts
-from roost.conductor.rebuild import Rebuilds
-from roost.conductor.request_names import RequestNames
-from roost.conductor.scheduler_questions import SchedulerQuestions
-from roost.conductor.server_details import ServerDetails
-from roost.conductor.servers_view import ServersView
-from roost.conductor.shelving import Shelving
-from roost.conductor.snapshots import Snapshots
-from roost.conductor.state_resets import StateResets
+from roost.conductor.moves import AbandonedMoves, ResizesAndColdMigrations
+from roost.conductor.names import RequestNames, ServerDetails
+from roost.conductor.options import ConductorOptions, ConductorSettings, MoveOptions
+from roost.conductor.parts import ConductorParts, HostRecords
+from roost.conductor.power import DeletesAndPower, StateResets
+from roost.conductor.questions import SchedulerQuestions
+from roost.conductor.rebuild import Rebuilds, Shelving
+from roost.conductor.views import HostsView, ServersView, Snapshots
 from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
 from roost.messages.dispatcher import as_client_errors
-from roost.messages.interface import Method, Transport
+from roost.messages.interface import Method, RpcServer, Transport
 from roost.messages.objects.to_objects import NovaObjects
 from roost.messages.oslo import RpcOptions
 from roost.messages.scheduler_client import SchedulerClient
-from roost.messages.server_messages import ServerMessages
+from roost.messages.server_messages import CONDUCTOR_VERSION, ServerMessages
+from roost.options.settings import Settings
+from roost.records.outages import probe_seconds, save_probe
 from roost.records.server import Server
 from roost.records.server_steps import next_work
 from roost.records.servers import ServerStore
+from roost.records.services import save_service_heartbeat
 from roost.services.metrics import Metrics
-from roost.services.rpc_service import measured
+from roost.services.rpc_service import HeartbeatOptions, HostOptions, PeriodicTask, RpcService, measured
 
 METHODS = frozenset(
     {
@@ -67,7 +64,7 @@ METHODS = frozenset(
 """Names of all methods, for metrics."""
 
 
-class Part(Protocol):
+class MethodGroup(Protocol):
     """Methods of one subject."""
 
     @property
@@ -117,18 +114,18 @@ class ConductorManager:
         self.cleaning = Cleaning(engine, parts, settings.own, metrics)
 
 
-def _methods_of(owners: Sequence[Part]) -> Mapping[str, Method]:
+def _methods_of(owners: Sequence[MethodGroup]) -> Mapping[str, Method]:
     """Name -> method, of clients and of services."""
     called = {name: _for_client(each) for owner in owners for name, each in owner.methods.items()}
     return {**called, **_internal_methods(owners)}
 
 
-def _internal_methods(owners: Sequence[Part]) -> dict[str, Method]:
+def _internal_methods(owners: Sequence[MethodGroup]) -> dict[str, Method]:
     """Name -> method that agents and conductors call; most parts have none."""
     return {name: each for owner in owners for name, each in getattr(owner, "internal_methods", {}).items()}
 
 
-def _outcomes(parts: ConductorParts, deletes: DeletesAndPower, moves: Sequence[Part]) -> Mapping[str, Outcome]:
+def _outcomes(parts: ConductorParts, deletes: DeletesAndPower, moves: Sequence[MethodGroup]) -> Mapping[str, Outcome]:
     """Task state -> what becomes of a server whose task cannot go on, because its host is down."""
     abandoned = AbandonedMoves(parts, _internal_methods(moves))
     return outcomes_of(
@@ -158,3 +155,75 @@ def _chosen_by_task(abandoned: AbandonedMoves) -> Outcome:
             abandoned.outcomes[str(due.work.if_down)](server, reason)
 
     return act
+
+
+BINARY = "nova-conductor"
+"""Name of the service in its database record, as operators know it."""
+LONGEST_CLEANING_SECONDS = 60.0
+"""Most seconds between two searches for leaked claims and old records."""
+
+
+class ConductorService(RpcService):
+    """A conductor as a `ManagedService` of roost.services.lifecycle."""
+
+    binary = BINARY
+
+    def __init__(
+        self,
+        settings: Settings,
+        engine: Engine,
+        transport: Transport,
+        *,
+        clock: Clock,
+        randomness: random.Random,
+        metrics: Metrics,
+        read_again: Callable[[], Settings] | None = None,
+        owned: Sequence[Callable[[], None]] = (),
+    ) -> None:
+        """`read_again`: reads the configuration once more, for a reload. `owned`: closed last, after the stop."""
+        super().__init__(
+            settings, engine, transport, clock=clock, metrics=metrics, read_again=read_again, owned=owned
+        )
+        self._options, self._rpc = settings.fill(ConductorOptions), settings.fill(RpcOptions)
+        self._host = settings.fill(HostOptions).service_host
+        self._seconds_until_down = settings.fill(HeartbeatOptions).seconds_until_down
+        self.manager = ConductorManager(
+            ConductorSettings.of(settings),
+            engine,
+            transport,
+            self._rpc,
+            clock=clock,
+            randomness=randomness,
+            metrics=metrics,
+        )
+
+    def make_servers(self) -> dict[str, RpcServer]:
+        """The server of this conductor; all conductors share its topic."""
+        return {
+            self._host: self.serve(self._rpc.conductor_topic, self._host, self.manager.methods, CONDUCTOR_VERSION)
+        }
+
+    def tasks(self) -> Sequence[PeriodicTask]:
+        """The janitor, the probe that it needs, and what removes leaked claims and old records."""
+        return (
+            PeriodicTask("outage probe", self._probe, lambda: probe_seconds(self._seconds_until_down)),
+            PeriodicTask("stalled tasks", self.manager.janitor.run, lambda: self._options.janitor_interval),
+            PeriodicTask(
+                "guests left behind", self.manager.removal_notices.run, lambda: self._options.janitor_interval
+            ),
+            PeriodicTask("leaked claims and old records", self.manager.cleaning.run, self._cleaning_seconds),
+        )
+
+    def _cleaning_seconds(self) -> float:
+        """As often as claims can come of age, so that a short timeout is kept."""
+        own = self._options
+        return min(LONGEST_CLEANING_SECONDS, max(own.leaked_claim_timeout, own.janitor_interval))
+
+    def _probe(self) -> None:
+        """Show that the database takes writes: the janitor judges silent hosts by it."""
+        save_probe(self._engine, self.manager.store.times, self._seconds_until_down)
+
+    def send_heartbeat(self) -> None:
+        """Send a heartbeat, stamped by the database."""
+        stamp = self.manager.store.times.stamp()
+        save_service_heartbeat(self._engine, self._host, BINARY, self._rpc.conductor_topic, stamp)

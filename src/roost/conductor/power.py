@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deletes, starts and stops servers. The agent on the host does it; without one, a conductor deletes alone."""
+"""Deletes, starts and stops servers. The agent on the host does it; without one, a conductor deletes alone.
+
+Resets of the state of a server by an administrator, whatever is being done to it, or seems to be.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ from functools import partial
 import structlog
 from sqlalchemy import Connection
 
-from roost.conductor.parts import ConductorParts, Record, context_of
-from roost.errors import BadInput, RpcError, ServerChanged, UnknownName
+from roost.conductor.parts import ConductorParts, Record, context_of, refuse_unless_admin
+from roost.errors import BadInput, FieldError, IllegalStep, RpcError, ServerChanged, UnknownName
 from roost.messages.context import RequestContext
 from roost.messages.interface import Method
 from roost.model.resources import move_of
-from roost.records.server import DELETED, DELETING, Fault, Server
+from roost.records.server import ACTIVE, DELETED, DELETING, ERROR, Fault, Server
 from roost.records.server_steps import DELETE_UNPLACED, next_work
 from roost.records.server_views import ENDED
 
@@ -131,3 +134,50 @@ class DeletesAndPower:
         """Leave a server as it was before it should have been started or stopped: its host is down."""
         fault = Fault("The server could not be started or stopped: its host is down", reason, host=server.host)
         self._parts.store.advance(server, "fail power change", fault=fault)
+
+
+class StateResets:
+    """Answers `reset_server_state`."""
+
+    def __init__(self, parts: ConductorParts) -> None:
+        self._parts = parts
+        self.methods: Mapping[str, Method] = {"reset_server_state": self.reset_server_state}
+
+    def reset_server_state(self, context: RequestContext, server: str, state: str, dry_run: bool = False) -> Record:
+        """Give a server the state active or error, and end its task and its move.
+
+        What a move holds besides is released by the janitor, and guests that it left by the agents.
+        """
+        refuse_unless_admin(context, "reset the state of a server")
+        parts = self._parts
+        if state not in (ACTIVE, ERROR):
+            raise FieldError("state", f"{str(state)[:60]!r} is not possible", "give active or error")
+        found = parts.catalogue.find_server(context, server)
+        if found.vm_state == DELETED:
+            raise UnknownName(f"server {found.uuid} is deleted", "roost server list shows those that are left")
+        if state == ACTIVE and found.host is None:
+            raise IllegalStep(f"Cannot 'resetState' instance {found.uuid} to active while it is on no host")
+        if dry_run:
+            return parts.planned(context, found, f"reset to {state}", found.host)
+        hosts = self._hosts_of(found)
+        left = {*hosts, found.task.target_host} - {found.host}
+        done = parts.store.advance(found, f"reset to {state}", migration_status="error", left_on=left)
+        LOG.warning(
+            "state reset", server=done.uuid, state=state, task=found.task_state, request_id=context.request_id
+        )
+        context.when_answered(lambda: self._refresh(context, done, hosts))
+        return parts.catalogue.describe_server(context, done)
+
+    def _hosts_of(self, server: Server) -> list[str]:
+        """The hosts that may have a guest of a server: its own, and those of its move."""
+        moves = [each for each in self._parts.store.list_migrations(server.uuid) if each.status not in ENDED]
+        hosts = {server.host, *(host for each in moves for host in (each.source_compute, each.dest_compute))}
+        return sorted(filter(None, hosts))
+
+    def _refresh(self, context: RequestContext, server: Server, hosts: list[str]) -> None:
+        """Have agents compare their guests with the record."""
+        for host in hosts:
+            try:
+                self._parts.messages.wake(context, host, "refresh_instance", server.uuid, server.generation)
+            except RpcError as error:
+                LOG.info("agent not reached", server=server.uuid, host=host, reason=str(error))
