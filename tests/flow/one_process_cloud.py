@@ -6,9 +6,9 @@ import time
 from contextlib import ExitStack
 
 from roost.clock import SystemClock
-from roost.compute.drivers import make_drivers
-from roost.compute.drivers.fake_guests import FakeHypervisors
-from roost.compute.service import ComputeService
+from roost.compute.drivers.fake import FakeHypervisors
+from roost.compute.drivers.registry import make_drivers
+from roost.compute.process import ComputeService
 from roost.conductor.process import ConductorService
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport

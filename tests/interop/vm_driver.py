@@ -10,8 +10,8 @@ from pathlib import Path
 from tests.nova_stack.processes import wait_for
 
 from roost.compute.drivers.base import GuestSpec
-from roost.compute.drivers.libvirt.driver import LibvirtDriver
-from roost.compute.drivers.libvirt.options import LibvirtOptions, PciOptions
+from roost.compute.libvirt.driver import LibvirtDriver
+from roost.compute.libvirt.options import LibvirtOptions, PciOptions
 from roost.errors import HypervisorError
 from roost.hosts.guests import Guest
 from roost.model.numa import InstanceCell

@@ -14,7 +14,7 @@ from roost.clock import SystemClock
 from roost.cluster.control import DIED, ClusterControl
 from roost.cluster.plan import ClusterShape
 from roost.cluster.state_folder import StateFolder
-from roost.compute.drivers.fake_guests import FakeHypervisors
+from roost.compute.drivers.fake import FakeHypervisors
 from roost.errors import BadInput, ProcessFailed, RpcTimeout, RpcUnreachable, ServerChanged
 from roost.ledger.audit import audit
 from roost.records.listing import ServerFilters

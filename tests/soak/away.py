@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.services.crashing_cluster import SHORT, CrashingCluster, wait_until
 from tests.soak.clients import Figures, demand, named
 
-from roost.compute.drivers.fake_guests import FakeHypervisors
+from roost.compute.drivers.fake import FakeHypervisors
 from roost.errors import DatabaseError
 from roost.records.listing import ServerFilters
 from roost.records.server import ACTIVE, RESIZED, RUNNING, SHELVED_OFFLOADED

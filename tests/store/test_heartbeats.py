@@ -9,8 +9,7 @@ from sqlalchemy import update
 from tests.store.fleets import bring, one, one_host, wipe
 
 from roost.clock import SystemClock
-from roost.compute.drivers.fake import FakeDriver
-from roost.compute.drivers.fake_guests import FakeHypervisors
+from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
 from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker

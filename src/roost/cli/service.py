@@ -17,10 +17,10 @@ from roost.api.options import ApiOptions
 from roost.cli.arguments import config_files, whole_number
 from roost.cli.service_command import ServiceCommand
 from roost.clock import SystemClock
-from roost.compute.drivers import make_drivers
+from roost.compute.drivers.registry import make_drivers
 from roost.compute.options import FAKE
-from roost.compute.service import BINARY as AGENT_BINARY
-from roost.compute.service import ComputeService
+from roost.compute.process import BINARY as AGENT_BINARY
+from roost.compute.process import ComputeService
 from roost.conductor.options import ConductorOptions
 from roost.conductor.process import BINARY as CONDUCTOR_BINARY
 from roost.conductor.process import METHODS as CONDUCTOR_METHODS

@@ -1,23 +1,98 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handlers that bring a server to this host and take it away again: build, unshelve, shelve, delete."""
+"""Handlers that bring a server to this host and take it away again: build, unshelve, shelve, delete.
+
+Guests as a hypervisor has to define them, and requests of servers with another flavor or image.
+
+Handlers that start and stop a server on its host.
+
+Handlers that make a server's guest anew: on its own host with another image, or here in place of a dead host.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import structlog
 from sqlalchemy import Connection
 
-from roost.compute.agent_parts import AgentParts, Task, reason_of
-from roost.compute.guest_specs import booked_on, make_guest
+from roost.compute.drivers.base import GuestSpec
+from roost.compute.parts import AgentParts, Task, reason_of
 from roost.errors import ComputeResourcesUnavailable, DatabaseError, ServerChanged
 from roost.hosts.guests import Guest
-from roost.model.request import RequestSpec
+from roost.ledger.ledger import Ledger
+from roost.ledger.unlocked_read import HeldNode
+from roost.messages.objects.flavor_image_group import flavor_from_object, image_from_object
+from roost.messages.objects.request import request_to_object
+from roost.model import Flavor, Image, RequestSpec
 from roost.model.resources import move_of
-from roost.records.server import DELETED, DELETING, RUNNING, SCHEDULING, Migration, Server
+from roost.records.server import (
+    DELETED,
+    DELETING,
+    EVACUATION,
+    RUNNING,
+    SCHEDULING,
+    SHUTDOWN,
+    STOPPED,
+    Migration,
+    Server,
+)
 from roost.records.server_views import ENDED
-from roost.records.servers import InTransaction
+from roost.records.servers import InTransaction, end_move
+
+
+def make_guest(server: Server, spec: RequestSpec, placement: Guest | None) -> GuestSpec:
+    """The guest of a server with the flavor and the image of a request."""
+    flavor, image = spec.flavor, spec.image
+    return GuestSpec(
+        uuid=server.uuid,
+        name=server.name,
+        vcpus=flavor.vcpus,
+        memory_mb=flavor.memory_mb,
+        root_gb=flavor.root_gb,
+        ephemeral_gb=flavor.ephemeral_gb,
+        swap_mb=flavor.swap,
+        image=_properties(image),
+        extra_specs=dict(flavor.extra_specs),
+        placement=placement,
+    )
+
+
+def _properties(image: Image | None) -> dict[str, Any]:
+    if image is None:
+        return {}
+    return {name: image.properties.text_of(name) for name in image.properties}
+
+
+def with_flavor(spec: RequestSpec, flavor: Mapping[str, Any] | None) -> RequestSpec:
+    """The request with the flavor of a Flavor object; the same if that is None.
+
+    NUMA topology and PCI requests are derived from the flavor again, by the scheduler that gets the request.
+    """
+    if flavor is None:
+        return spec
+    return spec.changed(flavor=flavor_from_object(flavor), numa_topology=None, pci_requests=())
+
+
+def with_image(spec: RequestSpec, image: Mapping[str, Any] | None) -> RequestSpec:
+    """The request with the image of an ImageMeta object; the same if that is None."""
+    return spec if image is None else spec.changed(image=image_from_object(image))
+
+
+def stored_request(spec: RequestSpec) -> dict[str, Any]:
+    """What a server's record has of a request: values for `ServerStore.advance`."""
+    flavor: Flavor = spec.flavor
+    return {"request_spec": request_to_object(spec), "flavor": flavor.to_details()}
+
+
+# --- what the ledger has booked ----------------------------------------------------------------------
+
+
+def booked_on(ledger: Ledger, consumer: str, host: str) -> HeldNode | None:
+    """What a consumer holds of a host, with pinned CPUs, NUMA cells and PCI devices; None if nothing."""
+    held = ledger.read_holdings([consumer]).get(consumer, {}).values()
+    return next((each for each in held if each.host == host), None)
+
 
 LOG = structlog.get_logger(__name__)
 
@@ -203,3 +278,99 @@ def place_of(server: Server) -> dict[str, Any]:
     """Host, node and zone of the chosen host."""
     selection = server.task.selection
     return {"host": selection.host, "node": selection.node, "availability_zone": selection.availability_zone}
+
+
+class PowerHandlers:
+    """Start and stop servers on the host of an agent."""
+
+    def __init__(self, parts: AgentParts) -> None:
+        self._parts = parts
+        self.methods = {"start_instance": self.start, "stop_instance": self.stop}
+
+    def start(self, task: Task) -> None:
+        """Start the guest; the server is active then, or stopped with a fault."""
+        self._change(task, self._parts.driver.power_on, "finish start", RUNNING, "started")
+
+    def stop(self, task: Task) -> None:
+        """Stop the guest; the server is stopped then, or active with a fault."""
+        self._change(task, self._parts.driver.power_off, "finish stop", SHUTDOWN, "stopped")
+
+    def _change(self, task: Task, operate: Callable[[str], None], step: str, power_state: str, done: str) -> None:
+        parts, server = self._parts, task.server
+        try:
+            operate(server.uuid)
+        except Exception as error:
+            fault = parts.fault(f"The server could not be {done}", error)
+            parts.note(parts.store.advance(server, "fail power change", fault=fault))
+            return
+        parts.note(parts.store.advance(server, step, power_state=power_state))
+
+
+class RebuildHandlers:
+    """Rebuild servers on the host of an agent, also those of dead hosts."""
+
+    def __init__(self, parts: AgentParts) -> None:
+        self._parts = parts
+        self.methods = {"rebuild_instance": self.rebuild}
+
+    def rebuild(self, task: Task) -> None:
+        """Make the guest anew; the server is then what it was before, or has the state error and a fault."""
+        parts, server = self._parts, task.server
+        try:
+            if server.task.action == EVACUATION:
+                self._take_over(server)
+            else:
+                self._replace(server)
+        except DatabaseError:
+            raise  # the janitor of a conductor sends the message again
+        except Exception as error:
+            self._fail(server, error)
+            return
+        try:
+            finished = self._finish(server)
+        except ServerChanged:
+            drop_guest(parts, server.uuid)
+            return
+        end_move(parts.ledger, finished)
+        parts.note(finished)
+        LOG.info("server rebuilt", host=parts.host, server=server.uuid, action=server.task.action)
+        for host in self._left(server):
+            parts.wake(task, host, "refresh_instance", finished)
+
+    def _left(self, server: Server) -> list[str]:
+        """The host that the server was evacuated from: it may be back, and run the old guest."""
+        source = server.task.source
+        return [source[0]] if source and source[0] != self._parts.host else []
+
+    def _take_over(self, server: Server) -> None:
+        claim_and_spawn(self._parts, server, server.spec, powered_on=server.task.vm_state != STOPPED)
+
+    def _replace(self, server: Server) -> None:
+        parts = self._parts
+        held = booked_on(parts.ledger, server.uuid, parts.host)
+        guest = make_guest(server, with_image(server.spec, server.task.image), held.guest if held else None)
+        parts.driver.destroy(server.uuid)
+        parts.driver.spawn(guest, powered_on=server.task.vm_state != STOPPED)
+
+    def _finish(self, server: Server) -> Server:
+        data, spec = server.task, with_image(server.spec, server.task.image)
+        is_off = data.vm_state == STOPPED
+        values: dict[str, Any] = {**place_of(server), "power_state": SHUTDOWN if is_off else RUNNING}
+        if data.image is not None:
+            values |= {**stored_request(spec), "image_id": spec.image.id if spec.image else None}
+        times = self._parts.store.times
+        step = "finish rebuild stopped" if is_off else "finish rebuild"
+        values["launched_at"] = times.stamp()
+        return self._parts.store.advance(server, step, migration_status="done", left_on=self._left(server), **values)
+
+    def _fail(self, server: Server, error: Exception) -> None:
+        """Give the server the state error; it stays on its host, and what was begun here for another is removed."""
+        parts = self._parts
+        LOG.warning("rebuild failed", host=parts.host, server=server.uuid, reason=reason_of(error))
+        verb = "evacuated" if server.task.action == EVACUATION else "rebuilt"
+        fault = parts.fault(f"The server could not be {verb}", error)
+        failed = parts.store.advance(server, "fail rebuild", fault=fault, migration_status="error")
+        end_move(parts.ledger, failed)
+        parts.note(failed)
+        if failed.host != parts.host:
+            drop_guest(parts, server.uuid)

@@ -17,10 +17,9 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
-from roost.compute.agent_parts import AgentParts, reason_of
 from roost.compute.builds import hosts_of
 from roost.compute.drivers.base import FoundGuest
-from roost.compute.server_turns import ServerTurns
+from roost.compute.parts import AgentParts, ServerTurns, reason_of
 from roost.errors import ServerChanged
 from roost.model.resources import move_of
 from roost.records.server import ACTIVE, DELETED, NO_STATE, PAUSED, RESIZED, SHUTDOWN, Fault, Server

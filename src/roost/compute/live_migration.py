@@ -8,9 +8,8 @@ from typing import Any
 
 import structlog
 
-from roost.compute.agent_parts import AgentParts, Task, reason_of
-from roost.compute.builds import place_of
-from roost.compute.guest_specs import booked_on, make_guest
+from roost.compute.builds import booked_on, make_guest, place_of
+from roost.compute.parts import AgentParts, Task, reason_of
 from roost.errors import ComputeResourcesUnavailable, DatabaseError, RpcTimeout, RpcUnreachable
 from roost.messages.context import RequestContext
 from roost.messages.interface import Method

@@ -11,9 +11,17 @@ from dataclasses import replace
 
 import structlog
 
-from roost.compute.agent_parts import AgentParts, Task, reason_of
-from roost.compute.builds import claim_and_spawn, claim_locally, drop_guest, place_of
-from roost.compute.guest_specs import booked_on, make_guest, stored_request, with_flavor
+from roost.compute.builds import (
+    booked_on,
+    claim_and_spawn,
+    claim_locally,
+    drop_guest,
+    make_guest,
+    place_of,
+    stored_request,
+    with_flavor,
+)
+from roost.compute.parts import AgentParts, Task, reason_of
 from roost.errors import ClaimRejected, DatabaseError, ServerChanged
 from roost.messages.objects.flavor_image_group import flavor_to_object
 from roost.model import RequestSpec

@@ -43,7 +43,7 @@ _NO_USE = Use()
 _NO_SPACE = GuestSpace()
 
 
-class Holding(NamedTuple):
+class ConsumerUse(NamedTuple):
     """What a consumer of the ledger, a server or its move, uses of the host."""
 
     use: Use
@@ -56,7 +56,7 @@ class TrackedServer:
     """A server on the host, or moving to or from it."""
 
     uuid: str
-    holdings: Mapping[str, Holding]
+    holdings: Mapping[str, ConsumerUse]
     """Consumer uuid -> what it uses here: of the server itself, of its move, or of both in a resize on one host."""
     vm_state: str | None = None
     task_state: str | None = None
@@ -131,7 +131,7 @@ class ResourceTracker:
         if not uses:
             self._servers.pop(server.uuid, None)
             return
-        holdings = {consumer: Holding(use, guests.get(consumer)) for consumer, use in uses.items()}
+        holdings = {consumer: ConsumerUse(use, guests.get(consumer)) for consumer, use in uses.items()}
         image = server.spec.image if server.request_spec is not None else None
         os_type = image.properties.os_type if image else None
         state = server.vm_state, server.task_state
@@ -158,7 +158,7 @@ class ResourceTracker:
         `limits`: ceilings of the scheduler by nova's names; one that is missing is no limit. `guest`: CPUs and
         devices that the ledger has booked for it here. What the server's move holds here stays beside it.
         """
-        wanted = Holding(use_of_flavor(flavor), guest)
+        wanted = ConsumerUse(use_of_flavor(flavor), guest)
         with self._lock:
             self._touch(server_uuid)
             known = self._servers.get(server_uuid, TrackedServer(server_uuid, {}, vm_state=BUILDING))
@@ -178,11 +178,11 @@ class ResourceTracker:
             if known and left:
                 self._servers[server_uuid] = replace(known, holdings=left)
 
-    def _holdings(self) -> Iterator[tuple[str, Holding]]:
+    def _holdings(self) -> Iterator[tuple[str, ConsumerUse]]:
         for server in self._servers.values():
             yield from server.holdings.items()
 
-    def _use_reasons(self, wanted: Use, limits: Mapping[str, Any], others: Iterable[Holding]) -> Iterator[str]:
+    def _use_reasons(self, wanted: Use, limits: Mapping[str, Any], others: Iterable[ConsumerUse]) -> Iterator[str]:
         used = self._sum(each.use for each in others)
         for kind, limit, unit, at in (
             ("memory", "memory_mb", "MB", 0),
@@ -194,7 +194,7 @@ class ResourceTracker:
                 yield f"Free {kind} {ceiling - used[at]:.2f} {unit} < requested {wanted[at]} {unit}"
 
     def _guest_reasons(
-        self, guest: Guest | None, limits: Mapping[str, Any], others: Iterable[Holding]
+        self, guest: Guest | None, limits: Mapping[str, Any], others: Iterable[ConsumerUse]
     ) -> Iterator[str]:
         if guest is None or self._space == _NO_SPACE:
             return

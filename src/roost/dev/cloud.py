@@ -18,10 +18,9 @@ from roost.client.interface import METHODS as CLIENT_METHODS
 from roost.client.rpc_client import RpcClient
 from roost.clock import Clock
 from roost.compute.drivers.base import ComputeDriver, HostDescription
-from roost.compute.drivers.fake import FakeDriver
-from roost.compute.drivers.fake_guests import FakeHypervisors
+from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
 from roost.compute.options import FakeDriverOptions
-from roost.compute.service import ComputeService
+from roost.compute.process import ComputeService
 from roost.conductor.process import METHODS as CONDUCTOR_METHODS
 from roost.conductor.process import ConductorService
 from roost.dev.fleet import GPU_ALIAS, GROUP, DevFleet, HostKind

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from roost.api.options import ApiOptions
-from roost.compute.drivers.libvirt.options import LibvirtOptions, PciOptions
+from roost.compute.libvirt.options import LibvirtOptions, PciOptions
 from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.conductor.options import ConductorOptions, ResizeOptions
 from roost.errors import RoostError

@@ -9,10 +9,9 @@ import uuid
 from sqlalchemy import select
 from tests.store.sqlite_template import open_upgraded
 
-from roost.compute.agent import ComputeAgent
-from roost.compute.drivers.fake import FakeDriver
-from roost.compute.drivers.fake_guests import FakeHypervisors
+from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
 from roost.compute.options import ComputeOptions, FakeDriverOptions
+from roost.compute.process import ComputeAgent
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker
 from roost.ledger.claim import claim_for

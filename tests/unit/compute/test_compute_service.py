@@ -7,9 +7,8 @@ import threading
 import pytest
 from tests.unit.compute.agents import Agents, TurnedClock
 
-from roost.compute.drivers.fake import FakeDriver
-from roost.compute.drivers.fake_guests import FakeGuest
-from roost.compute.service import NEVER_SECONDS, ComputeService
+from roost.compute.drivers.fake import FakeDriver, FakeGuest
+from roost.compute.process import NEVER_SECONDS, ComputeService
 from roost.errors import HypervisorError
 from roost.records.services import read_hosts_up
 from roost.scheduler.all_options import read_options

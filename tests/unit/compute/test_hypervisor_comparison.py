@@ -4,7 +4,7 @@
 import pytest
 import structlog.testing
 
-from roost.compute.drivers.fake_guests import FakeGuest
+from roost.compute.drivers.fake import FakeGuest
 from roost.errors import HypervisorError
 from roost.model.resources import move_of
 

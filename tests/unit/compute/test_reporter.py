@@ -9,8 +9,7 @@ from tests.store.fleets import changes_since, count_changes, one
 
 from roost import Flavor, RequestSpec
 from roost.compute.drivers.base import FoundGuest
-from roost.compute.drivers.fake import FakeDriver
-from roost.compute.drivers.fake_guests import FakeHypervisors
+from roost.compute.drivers.fake import FakeDriver, FakeHypervisors
 from roost.compute.options import ComputeOptions, FakeDriverOptions
 from roost.compute.reporter import HostReporter
 from roost.compute.tracker import ResourceTracker

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from roost.compute.server_turns import ServerTurns
+from roost.compute.parts import ServerTurns
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 from tests.clocks import SleeplessClock
 
-from roost.compute.drivers import make_drivers
 from roost.compute.drivers.base import GuestSpec
-from roost.compute.drivers.fake import FakeDriver
-from roost.compute.drivers.fake_guests import FakeGuest, FakeHypervisors
+from roost.compute.drivers.fake import FakeDriver, FakeGuest, FakeHypervisors
+from roost.compute.drivers.registry import make_drivers
 from roost.compute.options import FakeDriverOptions
 from roost.errors import BadInput, HypervisorError, OptionError
 from roost.scheduler.all_options import read_options

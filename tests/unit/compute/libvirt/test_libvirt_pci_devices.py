@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from roost.compute.drivers.libvirt.pci_devices import HostDevice, choose_devices, make_pools, read_device, read_rules
+from roost.compute.libvirt.driver import HostDevice, choose_devices, make_pools, read_device, read_rules
 from roost.errors import BadInput, HypervisorError
 
 VIRTUAL_FUNCTION = """<device><name>pci_0000_0a_10_1</name><capability type='pci'>

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as Xml
 
 from roost.compute.drivers.base import GuestSpec
-from roost.compute.drivers.libvirt.capabilities import KIB_PER_MIB, kib_of
-from roost.compute.drivers.libvirt.options import NO_CPU_MODE
+from roost.compute.libvirt.capabilities import KIB_PER_MIB, kib_of
+from roost.compute.libvirt.options import NO_CPU_MODE
 from roost.model.numa import InstanceCell
 
 NAMESPACE = "urn:roost:libvirt:1"

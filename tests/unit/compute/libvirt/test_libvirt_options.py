@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from roost.compute.drivers.libvirt.driver import LibvirtDriver
-from roost.compute.drivers.libvirt.options import LibvirtOptions
+from roost.compute.libvirt.driver import LibvirtDriver
+from roost.compute.libvirt.options import LibvirtOptions
 from roost.errors import OptionError
 from roost.scheduler.all_options import read_options
 

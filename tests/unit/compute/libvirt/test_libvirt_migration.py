@@ -2,9 +2,9 @@
 """What a repeated live migration finds after an interrupted one."""
 
 import pytest
-from tests.unit.compute.drivers.libvirt.test_libvirt_driver import Library, LibvirtError
+from tests.unit.compute.libvirt.test_libvirt_driver import Library, LibvirtError
 
-from roost.compute.drivers.libvirt.migration import migrate
+from roost.compute.libvirt.connection import migrate
 from roost.errors import HypervisorError
 
 UUID = "ea1b39d1-092c-49bc-a621-1024c29911a8"
@@ -54,8 +54,7 @@ class NoDomain(LibvirtError):
 @pytest.fixture
 def peer(monkeypatch):
     made = Peer()
-    for module in ("connection", "migration"):
-        monkeypatch.setattr(f"roost.compute.drivers.libvirt.{module}.load_library", lambda: made)
+    monkeypatch.setattr("roost.compute.libvirt.connection.load_library", lambda: made)
     return made
 
 

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 import pytest
 
 from roost.compute.drivers.base import GuestSpec
-from roost.compute.drivers.libvirt.domain_xml import Machine, domain_name, read_domain, write_domain
+from roost.compute.libvirt.domain_xml import Machine, domain_name, read_domain, write_domain
 from roost.hosts.guests import Guest
 from roost.model.numa import InstanceCell
 

@@ -1,25 +1,231 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host that libvirt manages. Guests have processors, memory and PCI devices, and no disks or networks yet."""
+"""A host that libvirt manages. Guests have processors, memory and PCI devices, and no disks or networks yet.
+
+Operations on one domain of libvirt. Each may be repeated, and may meet a domain that is gone meanwhile.
+
+PCI devices of a host that guests may get: read from libvirt's node device XML, in pools of equal devices.
+"""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from xml.etree import ElementTree as Xml
 
 from roost.compute.drivers.base import FoundGuest, GuestSpec, HostDescription
-from roost.compute.drivers.libvirt.capabilities import Capabilities, features_of, read_capabilities, traits_of
-from roost.compute.drivers.libvirt.connection import Connection, load_library
-from roost.compute.drivers.libvirt.domain_xml import Address, Machine, write_domain
-from roost.compute.drivers.libvirt.domains import find_own, get_own, power_state_of, read, remove, start, stop
-from roost.compute.drivers.libvirt.migration import check_source, migrate
-from roost.compute.drivers.libvirt.options import KVM, NO_CPU_MODE, LibvirtOptions, PciOptions
-from roost.compute.drivers.libvirt.pci_devices import HostDevice, choose_devices, make_pools, read_device, read_rules
-from roost.errors import HypervisorError
-from roost.records.server import SHUTDOWN
+from roost.compute.libvirt.capabilities import Capabilities, features_of, read_capabilities, traits_of
+from roost.compute.libvirt.connection import Connection, check_source, load_library, migrate
+from roost.compute.libvirt.domain_xml import Address, FoundDomain, Machine, format_address, read_domain, write_domain
+from roost.compute.libvirt.options import KVM, NO_CPU_MODE, LibvirtOptions, PciOptions
+from roost.errors import BadInput, HypervisorError
+from roost.hosts.pci import Pool, Pools
+from roost.records.server import NO_STATE, RUNNING, SHUTDOWN
+
+
+def find_own(connection: Any, uuid: str) -> Any:
+    """The domain of a guest that Roost defined; None if there is none, HypervisorError for one of another program."""
+    library = load_library()
+    try:
+        domain = connection.lookupByUUIDString(uuid)
+    except library.libvirtError as error:
+        if error.get_error_code() == library.VIR_ERR_NO_DOMAIN:
+            return None
+        raise
+    found = read(domain)
+    if found is not None and not found.is_own:
+        remedy = "the hypervisor's other user has to remove it"
+        raise HypervisorError(f"guest {uuid} ({found.name}) was not defined by Roost: it is not touched", remedy)
+    return domain if found else None
+
+
+def get_own(connection: Any, uuid: str) -> Any:
+    """The domain of a guest that Roost defined; HypervisorError if there is none."""
+    domain = find_own(connection, uuid)
+    if domain is None:
+        raise HypervisorError(f"guest {uuid} is not on this host")
+    return domain
+
+
+def read(domain: Any) -> FoundDomain | None:
+    """What is known of a domain; None if it is gone meanwhile."""
+    library = load_library()
+    try:
+        return read_domain(domain.XMLDesc())
+    except library.libvirtError as error:
+        if error.get_error_code() == library.VIR_ERR_NO_DOMAIN:
+            return None
+        raise
+
+
+def power_state_of(domain: Any) -> str:
+    """One of `roost.records.server.POWER_STATES`; paused guests have no state."""
+    library = load_library()
+    try:
+        state, _ = domain.state()
+    except library.libvirtError as error:
+        if error.get_error_code() == library.VIR_ERR_NO_DOMAIN:
+            return SHUTDOWN
+        raise
+    if state in (library.VIR_DOMAIN_RUNNING, library.VIR_DOMAIN_BLOCKED, library.VIR_DOMAIN_SHUTDOWN):
+        return RUNNING  # VIR_DOMAIN_SHUTDOWN: the guest has been asked to stop, and still runs
+    return SHUTDOWN if state in (library.VIR_DOMAIN_SHUTOFF, library.VIR_DOMAIN_CRASHED) else NO_STATE
+
+
+def start(domain: Any) -> None:
+    """Start a domain, or resume one that a user has paused; one that runs is no error.
+
+    One that is paused by a migration stays so: it may run on the target.
+    """
+    library = load_library()
+    if domain.isActive():
+        if domain.state() == [library.VIR_DOMAIN_PAUSED, library.VIR_DOMAIN_PAUSED_USER]:
+            domain.resume()
+        return
+    try:
+        domain.create()
+    except library.libvirtError:
+        if not domain.isActive():  # another call may have been faster
+            raise
+
+
+def stop(domain: Any) -> None:
+    """Stop a domain at once; one that is stopped is no error."""
+    library = load_library()
+    if not domain.isActive():
+        return
+    try:
+        domain.destroy()
+    except library.libvirtError as error:
+        if error.get_error_code() not in (library.VIR_ERR_OPERATION_INVALID, library.VIR_ERR_NO_DOMAIN):
+            raise  # else it has stopped by itself
+
+
+def remove(domain: Any) -> None:
+    """Stop a domain and remove its definition; None is no error."""
+    if domain is None:
+        return
+    library = load_library()
+    flags = (
+        library.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
+        | library.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
+        | library.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
+        | library.VIR_DOMAIN_UNDEFINE_NVRAM
+    )
+    try:
+        stop(domain)
+        domain.undefineFlags(flags)
+    except library.libvirtError as error:
+        if error.get_error_code() != library.VIR_ERR_NO_DOMAIN:
+            raise
+
+
+_MATCHED = ("vendor_id", "product_id", "address")
+_PHYSICAL_FUNCTION, _VIRTUAL_FUNCTION, _OTHER = "type-PF", "type-VF", "type-PCI"
+
+
+@dataclass(frozen=True)
+class HostDevice:
+    """A PCI device of a host."""
+
+    address: Address
+    vendor_id: str
+    product_id: str
+    kind: str
+    """nova's dev_type: type-PCI, type-PF or type-VF."""
+    numa_node: int | None = None
+
+
+@dataclass(frozen=True)
+class DeviceRule:
+    """Which devices guests may get: patterns for vendor_id, product_id and address; tags are properties they get."""
+
+    patterns: Mapping[str, str]
+    tags: Mapping[str, str]
+
+    def admits(self, device: HostDevice) -> bool:
+        """Whether a device matches all patterns."""
+        return all(fnmatchcase(getattr(device, name), pattern) for name, pattern in self.patterns.items())
+
+
+def read_rules(lines: Iterable[str]) -> tuple[DeviceRule, ...]:
+    """The rules of option [pci] device_spec; BadInput where a line is no JSON object of texts."""
+    return tuple(_read_rule(line) for line in lines)
+
+
+def _read_rule(line: str) -> DeviceRule:
+    remedy = 'write a JSON object, such as {"vendor_id": "8086", "product_id": "10ed"}'
+    try:
+        values: Any = json.loads(line)
+    except ValueError as error:
+        raise BadInput(f"[pci] device_spec {line}: {error}", remedy) from error
+    if not isinstance(values, dict) or not all(isinstance(each, str) for each in values.values()):
+        raise BadInput(f"[pci] device_spec {line}: is not an object whose values are texts", remedy)
+    patterns = {name: values[name].lower() for name in _MATCHED if name in values}
+    if not patterns:
+        raise BadInput(f"[pci] device_spec {line}: names no device", "give vendor_id, product_id or address")
+    return DeviceRule(patterns, {name: value for name, value in values.items() if name not in _MATCHED})
+
+
+def read_device(text: str) -> HostDevice | None:
+    """A device from the XML of a node device; None where it is no PCI device or a bridge."""
+    pci = Xml.fromstring(text).find("capability[@type='pci']")  # noqa: S314 - from the local daemon
+    if pci is None or pci.find("capability[@type='pci-bridge']") is not None:
+        return None
+    vendor, product, node = pci.find("vendor"), pci.find("product"), pci.find("numa")
+    parts = {name: pci.findtext(name, "0") for name in ("domain", "bus", "slot", "function")}
+    if vendor is None or product is None:
+        return None
+    cell = None if node is None else int(node.get("node", "0"))
+    return HostDevice(format_address(parts), _hex_id(vendor), _hex_id(product), _kind(pci), cell)
+
+
+def _hex_id(element: Xml.Element) -> str:
+    return element.get("id", "").removeprefix("0x").lower()
+
+
+def _kind(pci: Xml.Element) -> str:
+    if pci.find("capability[@type='phys_function']") is not None:
+        return _VIRTUAL_FUNCTION  # it names the physical function that it belongs to
+    functions = pci.find("capability[@type='virt_functions']")
+    return _OTHER if functions is None else _PHYSICAL_FUNCTION
+
+
+def make_pools(devices: Iterable[HostDevice], rules: Sequence[DeviceRule]) -> Pools:
+    """The devices that guests may get, as pools of equal devices."""
+    counts = Counter(found for device in devices if (found := properties_of(device, rules)))
+    return tuple(Pool(properties, count) for properties, count in counts.items())
+
+
+def properties_of(device: HostDevice, rules: Sequence[DeviceRule]) -> tuple[tuple[str, Any], ...]:
+    """The properties of a device in its pool, by nova's names; empty if no rule admits it."""
+    rule = next((each for each in rules if each.admits(device)), None)
+    if rule is None:
+        return ()
+    own = {"vendor_id": device.vendor_id, "product_id": device.product_id, "dev_type": device.kind}
+    return tuple(sorted({"numa_node": device.numa_node, **rule.tags, **own}.items()))
+
+
+def choose_devices(
+    booked: Iterable[Pool], devices: Sequence[HostDevice], rules: Sequence[DeviceRule], taken: Collection[Address]
+) -> list[Address]:
+    """Devices for a guest, of the pools that the ledger booked for it; HypervisorError where too few are free."""
+    chosen: list[Address] = []
+    for pool in booked:
+        alike = (each.address for each in devices if properties_of(each, rules) == pool.properties)
+        free = [address for address in alike if address not in taken and address not in chosen]
+        if len(free) < pool.count:
+            wanted = f"{pool.count} PCI devices {pool.get('vendor_id')}:{pool.get('product_id')}"
+            raise HypervisorError(f"{wanted} are booked and {len(free)} of the host's are in no other guest")
+        chosen += sorted(free)[: pool.count]
+    return chosen
+
 
 _BYTES_PER_GIB = 1024**3
 

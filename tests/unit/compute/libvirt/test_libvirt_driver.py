@@ -2,12 +2,12 @@
 """The driver on a libvirt of a few lines, which fails at will; on real daemons it is tested by make interop."""
 
 import pytest
-from tests.unit.compute.drivers.libvirt.test_libvirt_capabilities import TWO_CELLS
+from tests.unit.compute.libvirt.test_libvirt_capabilities import TWO_CELLS
 
-from roost.compute.drivers.libvirt import connection
-from roost.compute.drivers.libvirt.connection import load_library
-from roost.compute.drivers.libvirt.driver import LibvirtDriver
-from roost.compute.drivers.libvirt.options import LibvirtOptions
+from roost.compute.libvirt import connection
+from roost.compute.libvirt.connection import load_library
+from roost.compute.libvirt.driver import LibvirtDriver
+from roost.compute.libvirt.options import LibvirtOptions
 from roost.errors import HypervisorError
 
 LOST, REFUSED = 7, 10
@@ -79,8 +79,8 @@ class OpenConnection:
 @pytest.fixture
 def library(monkeypatch):
     made = Library()
-    for module in ("connection", "driver", "domains", "migration"):
-        monkeypatch.setattr(f"roost.compute.drivers.libvirt.{module}.load_library", lambda: made)
+    for module in ("connection", "driver"):
+        monkeypatch.setattr(f"roost.compute.libvirt.{module}.load_library", lambda: made)
     return made
 
 

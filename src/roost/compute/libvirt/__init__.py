@@ -3,8 +3,3 @@
 
 `domain_xml.py`, `capabilities.py` and `pci_devices.py` read and write libvirt's XML and do no I/O.
 """
-
-from roost.compute.drivers.libvirt.driver import LibvirtDriver
-from roost.compute.drivers.libvirt.options import LibvirtOptions, PciOptions
-
-__all__ = ["LibvirtDriver", "LibvirtOptions", "PciOptions"]

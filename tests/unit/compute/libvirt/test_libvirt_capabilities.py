@@ -3,7 +3,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from roost.compute.drivers.libvirt.capabilities import features_of, parse_cpus, read_capabilities, traits_of
+from roost.compute.libvirt.capabilities import features_of, parse_cpus, read_capabilities, traits_of
 from roost.hosts.numa_cells import PagePool
 
 TWO_CELLS = """<capabilities><host>
