@@ -26,7 +26,7 @@ from benchmarks.stopwatch import percentile
 from benchmarks.workload import Workload
 
 from roost.client.interface import CloudClient
-from roost.client.opening import open_client
+from roost.client.rpc_client import open_client
 from roost.clock import SystemClock
 from roost.cluster.control import ClusterControl
 from roost.cluster.plan import ClusterPlan, ClusterShape

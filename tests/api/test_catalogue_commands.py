@@ -4,7 +4,7 @@
 import pytest
 
 from roost.cli.main import main
-from roost.client.api_catalogue import ApiCatalogue
+from roost.client.api_client import ApiCatalogue
 from roost.errors import ApiUnavailable
 
 

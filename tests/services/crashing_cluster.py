@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.services import crash_points
 
-from roost.client.opening import open_client
+from roost.client.rpc_client import open_client
 from roost.clock import SystemClock
 from roost.cluster.control import DIED, ClusterControl
 from roost.cluster.plan import ClusterShape

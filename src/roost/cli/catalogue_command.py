@@ -13,9 +13,9 @@ from roost.cli.client_command import PARTLY_DONE, CommandFrame
 from roost.cli.columns import titled
 from roost.cli.output import Report, ReportCommand
 from roost.cli.server_report import record_report
-from roost.client.api_catalogue import ApiCatalogue
+from roost.client.api_client import ApiCatalogue
 from roost.client.interface import Record
-from roost.client.opening import open_api
+from roost.client.rpc_client import open_api
 from roost.errors import RoostError
 from roost.scheduler.all_options import read_options
 

@@ -24,7 +24,7 @@ from roost.cli.output import Report, ReportCommand, console
 from roost.cli.server_report import NOTHING, cell
 from roost.cli.snapshot_client import SnapshotClient
 from roost.client.interface import CommandClient, Plan, Record
-from roost.client.opening import open_client
+from roost.client.rpc_client import open_client
 from roost.client.waiting import Goal, Outcome, ServerWait
 from roost.clock import Clock
 from roost.errors import AccessError, BadInput, PartlyChanged, RoostError, ServerFailed

@@ -18,7 +18,7 @@ from roost.cli.client_command import ReadingCommand
 from roost.cli.columns import fields
 from roost.cli.output import Report
 from roost.cli.server_report import IMAGE_COLUMNS, by_name, list_report, record_report
-from roost.client.api_catalogue import IMAGE_FIELDS, ApiCatalogue
+from roost.client.api_client import IMAGE_FIELDS, ApiCatalogue
 from roost.client.interface import Record
 from roost.errors import BadInput
 

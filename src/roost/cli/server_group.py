@@ -10,7 +10,7 @@ from roost.cli.catalogue_command import CatalogueCommand, DeleteCommand, ShowCom
 from roost.cli.columns import fields
 from roost.cli.output import Report
 from roost.cli.server_report import list_report, record_report
-from roost.client.api_catalogue import GROUP_FIELDS, ApiCatalogue
+from roost.client.api_client import GROUP_FIELDS, ApiCatalogue
 from roost.client.interface import Record
 
 GROUP = "server group"

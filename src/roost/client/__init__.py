@@ -14,19 +14,3 @@
 | `sign_in.py` | the body of a sign-in |
 | `waiting.py` | waits until a change is complete, and says what became of it |
 """
-
-from roost.client.interface import CloudClient, CommandClient, Plan, Record
-from roost.client.opening import OPERATOR, OpenedClient, open_api, open_client
-from roost.client.rpc_client import RpcClient
-
-__all__ = [
-    "OPERATOR",
-    "CloudClient",
-    "CommandClient",
-    "OpenedClient",
-    "Plan",
-    "Record",
-    "RpcClient",
-    "open_api",
-    "open_client",
-]

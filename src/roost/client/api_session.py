@@ -1,18 +1,152 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls to the API of a cloud: signs in, finds the services in the catalog, and turns refusals into errors."""
+"""Calls to the API of a cloud: signs in, finds the services in the catalog, and turns refusals into errors.
+
+Refusals of an API as errors: the counterpart of `api/problems.py`.
+
+The body with which a client signs in at Identity v3, by password, token or application credential.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import requests
 
-from roost.client.api_problems import error_of, sign_in_error
-from roost.client.cloud_access import ADMIN_TOKEN, HTTP_BASIC, WITHOUT_IDENTITY, CloudAccess
-from roost.client.sign_in import sign_in_body
-from roost.errors import ApiError, ApiUnavailable, BadInput
+from roost.client.cloud_access import ADMIN_TOKEN, CREDENTIAL, HTTP_BASIC, PASSWORD, WITHOUT_IDENTITY, CloudAccess
+from roost.errors import (
+    ApiError,
+    ApiUnavailable,
+    BadInput,
+    Conflict,
+    Forbidden,
+    RemoteNoValidHost,
+    RoostError,
+    SignInRefused,
+    TokenRefused,
+    TooManyAttempts,
+    UnknownName,
+)
+
+NO_VALID_HOST = "No valid host"
+"""How the message begins where no host fits, in nova's words."""
+_CLASSES: Mapping[int, type[RoostError]] = {
+    400: BadInput,
+    401: TokenRefused,
+    403: Forbidden,
+    404: UnknownName,
+    409: Conflict,
+}
+_USUAL_WAIT_SECONDS = 5.0
+
+
+def error_of(cloud: str, response: requests.Response) -> RoostError:
+    """The error that an answer stands for, with the message that is in it. `cloud`: its name, for the message."""
+    status, message = response.status_code, _message_in(response)
+    if status == 429:
+        return TooManyAttempts(message, _seconds_to_wait(response))
+    if status == 400 and message.startswith(NO_VALID_HOST):
+        return no_valid_host(message)
+    if status >= 500 and status != 501:
+        return ApiUnavailable(f"cloud {cloud} cannot answer: {message}", "its log says more")
+    return _CLASSES.get(status, ApiError)(message)
+
+
+def no_valid_host(text: str) -> RemoteNoValidHost:
+    """The error where no host fits; a summary of the decision is in brackets at the end of the text."""
+    message, _, summary = text.partition(" (")
+    return RemoteNoValidHost("NoValidHost", message, summary=summary.removesuffix(")"))
+
+
+def sign_in_error(cloud: str, response: requests.Response) -> RoostError:
+    """The error for an answer to a sign-in that is no token."""
+    message = f"cloud {cloud}: {_message_in(response)}"
+    if response.status_code in (401, 403):
+        return SignInRefused(message, "check user, password and project in clouds.yaml, or in OS_*")
+    if response.status_code == 404:
+        return BadInput(f"cloud {cloud}: no sign-in is possible at that address", "auth_url ends with /identity/v3")
+    return error_of(cloud, response) if not response.ok else ApiError(f"cloud {cloud}: the sign-in gave no token")
+
+
+def _message_in(response: requests.Response) -> str:
+    """The message of a fault, in one line; where there is none, status and reason."""
+    try:
+        document: Any = response.json()
+    except ValueError:
+        document = None
+    if isinstance(document, dict):
+        for fault in document.values():  # one key, which names the kind of fault
+            if isinstance(fault, dict) and fault.get("message"):
+                return " ".join(str(fault["message"]).split())
+    return f"status {response.status_code} {response.reason or ''}".rstrip()
+
+
+def _seconds_to_wait(response: requests.Response) -> float:
+    try:
+        return max(1.0, float(response.headers.get("Retry-After", _USUAL_WAIT_SECONDS)))
+    except ValueError:
+        return _USUAL_WAIT_SECONDS
+
+
+DEFAULT_DOMAIN = {"id": "default"}
+_ID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+Body = dict[str, Any]
+
+
+def sign_in_body(access: CloudAccess) -> Body:
+    """The body of POST /auth/tokens; BadInput where something is missing."""
+    if access.auth_type == CREDENTIAL:
+        return {"auth": {"identity": _by(CREDENTIAL, _credential(access))}}  # it has a project of its own
+    if access.auth_type == PASSWORD:
+        proof = _by(PASSWORD, {"user": {**_user(access), "password": _needed(access, "password")}})
+    else:
+        proof = _by("token", {"id": _needed(access, "token")})
+    return {"auth": {"identity": proof, **_scope(access)}}
+
+
+def _by(method: str, proof: Body) -> Body:
+    return {"methods": [method], method: proof}
+
+
+def _needed(access: CloudAccess, key: str) -> str:
+    found = access.auth.get(key)
+    if not found:
+        raise BadInput(f"cloud {access.name}: {key} is missing", f"add it below auth, or set OS_{key.upper()}")
+    return found
+
+
+def _user(access: CloudAccess) -> Body:
+    if found := access.auth.get("user_id"):
+        return {"id": found}
+    return {"name": _needed(access, "username"), "domain": _domain(access, "user_domain")}
+
+
+def _credential(access: CloudAccess) -> Body:
+    secret = {"secret": _needed(access, "application_credential_secret")}
+    if found := access.auth.get("application_credential_id"):
+        return {"id": found, **secret}
+    return {"name": _needed(access, "application_credential_name"), "user": _user(access), **secret}
+
+
+def _scope(access: CloudAccess) -> Body:
+    """What the token is for; empty: the user's only project. Who has several gets an unscoped token."""
+    auth = access.auth
+    if auth.get("system_scope"):
+        return {"scope": {"system": {"all": True}}}
+    name = auth.get("project_name", "")
+    if found := auth.get("project_id") or (name if _ID.fullmatch(name) else None):
+        return {"scope": {"project": {"id": found}}}
+    return {"scope": {"project": {"name": name, "domain": _domain(access, "project_domain")}}} if name else {}
+
+
+def _domain(access: CloudAccess, kind: str) -> Body:
+    for key in ("id", "name"):
+        if found := access.auth.get(f"{kind}_{key}"):
+            return {key: found}
+    return DEFAULT_DOMAIN
+
 
 COMPUTE, IMAGE, ROOST = "compute", "image", "roost"
 MICROVERSION = "2.96"

@@ -6,7 +6,7 @@ import json
 import pytest
 import requests
 
-from roost.client.api_problems import error_of, no_valid_host, sign_in_error
+from roost.client.api_session import error_of, no_valid_host, sign_in_error
 from roost.errors import (
     ApiError,
     ApiUnavailable,

@@ -6,7 +6,7 @@ from tests.cli.fake_conductor import FakeConductor
 
 from roost.cli.main import main
 from roost.client.interface import METHODS
-from roost.client.opening import open_client
+from roost.client.rpc_client import open_client
 from roost.errors import RpcUnreachable
 from roost.messages.in_process import InProcessTransport
 from roost.messages.loopback import SOCKET_NAME, LoopbackServer

@@ -3,8 +3,8 @@
 
 import pytest
 
+from roost.client.api_session import sign_in_body
 from roost.client.cloud_access import CloudAccess
-from roost.client.sign_in import sign_in_body
 from roost.errors import BadInput
 
 URL = "http://api/identity/v3"
