@@ -10,10 +10,9 @@ import pytest
 from tests.api.raw_http import status_of, talk
 
 from roost.api.app import build_app
-from roost.api.authentication import NoAuth
-from roost.api.http_server import HttpServer
-from roost.api.listener import open_listener
+from roost.api.call import NoAuth
 from roost.api.options import NO_AUTH
+from roost.api.process import HttpServer, open_listener
 from roost.services.metrics import Metrics
 
 TOKENS = "/identity/v3/auth/tokens"

@@ -5,7 +5,7 @@ import pytest
 from tests.api.roost_form import check_form
 
 from roost.api.bounded_work import Overloaded
-from roost.api.roost import capacity
+from roost.api.roost import questions
 
 PATH = "/roost/v1/capacity"
 
@@ -69,14 +69,14 @@ def test_the_links_keep_what_was_asked(admin):
 @pytest.mark.parametrize("bound", ["PAGE_SECONDS", "MOST_ENTRIES"])
 def test_a_page_ends_where_it_took_long_or_is_long_and_the_next_goes_on(admin, cloud, monkeypatch, bound):
     """D45: such a page has one flavor at least, so that all of them come."""
-    monkeypatch.setattr(capacity, bound, -1)
+    monkeypatch.setattr(questions, bound, -1)
     flavors = sorted(each["name"] for each in cloud.dev.client.list_flavors())
     assert names_of(pages(admin)) == [[each] for each in flavors]
 
 
 def test_a_page_goes_as_far_as_it_came_in_the_time_of_an_answer(admin, monkeypatch):
     """D45: it was 503, each time."""
-    monkeypatch.setattr(capacity, "Deadline", lambda clock, seconds: GivesUp(after=2))
+    monkeypatch.setattr(questions, "Deadline", lambda clock, seconds: GivesUp(after=2))
     found = admin.get(PATH).json()
     assert len(found["capacity"]) == 2
     assert f"marker={found['capacity'][-1]['flavor']}" in found["capacity_links"][0]["href"]
@@ -125,7 +125,7 @@ def test_readers_of_the_system_may_ask_and_members_may_not(cloud, member):
 
 
 def test_an_answer_that_takes_too_long_is_given_up(admin, monkeypatch):
-    monkeypatch.setattr(capacity, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr(questions, "MOST_SECONDS", -1.0)
     answer = admin.get(PATH)
     assert answer.status_code == 503
     assert "ask for less" in answer.json()["error"]["message"]

@@ -18,8 +18,7 @@ from tests.api.cloud import PATIENCE, wait_for
 
 from roost.api import connections
 from roost.api.app import build_app
-from roost.api.http_server import HttpServer
-from roost.api.listener import open_listener
+from roost.api.process import HttpServer, open_listener
 from roost.api.routing import Route
 from roost.services.metrics import Metrics
 

@@ -16,14 +16,10 @@ from sqlalchemy import event
 from tests.api.cloud import PASSWORD, Client, refusal
 
 from roost.api.app import build_app
-from roost.api.authentication import NoAuth, OwnTokens
-from roost.api.call import Call
-from roost.api.http_server import HttpServer
-from roost.api.listener import open_listener
+from roost.api.call import Call, NoAuth, OwnTokens
 from roost.api.microversions import NEWEST
-from roost.api.roost.event_feed import EventFeed
-from roost.api.roost.event_log import EventLog
-from roost.api.roost.events import Stream
+from roost.api.process import HttpServer, open_listener
+from roost.api.roost.events import EventFeed, EventLog, Stream
 from roost.api.routes import ROUTES
 from roost.cli import client_command
 from roost.client.rpc_client import RpcClient

@@ -10,7 +10,7 @@ from tests.api.cloud import wait_for
 from tests.api.event_stream import about, first_of, followed
 from tests.api.placed import HUGE, create
 
-from roost.api.roost import event_feed, events
+from roost.api.roost import events
 from roost.records.tokens import TokenStore
 from roost.records.users import UserStore
 
@@ -20,7 +20,7 @@ PATH = "/roost/v1/events"
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(event_feed, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(events, "POLL_SECONDS", 0.05)
 
 
 def request_of(admin, server):
@@ -91,7 +91,7 @@ def test_an_id_that_is_none_is_refused(admin):
 
 @pytest.mark.parametrize("bound", ["MOST_STREAMS", "MOST_OF_ONE"])
 def test_beyond_the_bound_of_streams_the_answer_says_when_to_come_again(admin, monkeypatch, bound):
-    monkeypatch.setattr(event_feed, bound, 1)
+    monkeypatch.setattr(events, bound, 1)
     with followed(admin) as told:
         next(told)
         answer = admin.get(PATH)

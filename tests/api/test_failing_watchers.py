@@ -6,8 +6,8 @@ from tests.api.event_stream import first_of, followed
 from tests.api.servers import new_server
 from tests.failing_watchers import EVERYWHERE, failing
 
-from roost.api.roost import event_feed
-from roost.api.roost.event_log import EventLog
+from roost.api.roost import events as event_feed
+from roost.api.roost.events import EventLog
 
 # Gauges are set once a second, by no request.
 WATCHERS = (*sorted({*EVERYWHERE} - {"gauge"}), "state of the table", "encoding of a decision", "line of the API")

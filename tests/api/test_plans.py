@@ -6,7 +6,7 @@ from sqlalchemy import func, select
 from tests.api.placed import HUGE
 from tests.api.roost_form import check_form
 
-from roost.api.roost import plans
+from roost.api.roost import questions
 from roost.store.schema import allocations, decisions, servers
 
 PATH = "/roost/v1/plan"
@@ -70,7 +70,7 @@ def test_several_are_for_those_who_see_the_fleet(member, cloud):
 
 
 def test_a_plan_that_takes_too_long_is_given_up(admin, monkeypatch):
-    monkeypatch.setattr(plans, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr(questions, "MOST_SECONDS", -1.0)
     answer = admin.post(PATH, {"servers": [{"name": "web", "flavor": "small"}]})
     assert answer.status_code == 503
 

@@ -7,7 +7,7 @@ import random
 import pytest
 from sqlalchemy import delete, insert
 
-from roost.api.roost.event_log import DECISION, HOST, EventLog, EventPosition
+from roost.api.roost.events import DECISION, HOST, EventLog, EventPosition
 from roost.errors import BadInput
 from roost.records.decisions import DecisionStore
 from roost.store.change_log import NODES, SERVERS, SERVICES, USAGE

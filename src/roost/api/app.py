@@ -17,13 +17,10 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from roost.api import versions
-from roost.api.admission import TOKEN_HEADER
-from roost.api.call import ApiParts, answer
-from roost.api.edge import Edge, Exchange
+from roost.api.call import TOKEN_HEADER, ApiParts, answer
+from roost.api.edge import Edge, Exchange, Refusal
 from roost.api.problems import Problem, body_of, problem_of, text_of_invalid
-from roost.api.request_limits import Refusal
-from roost.api.roost.event_feed import EventFeed
-from roost.api.roost.event_log import EventLog
+from roost.api.roost.events import EventFeed, EventLog
 from roost.api.routes import ROUTES
 from roost.api.routing import Route, add_routes
 from roost.errors import RoostError

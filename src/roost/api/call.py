@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One call of the API as handlers see it: who calls, in which version, and what they may ask for."""
+"""One call of the API as handlers see it: who calls, in which version, and what they may ask for.
+
+Who a token belongs to. `[api] auth_strategy` says which of these is asked.
+
+Who is let in: the dependency that each route has, before its body is looked at.
+
+The token is judged first, then the version, then the rule, and then the form of the body; what is in it, and whose
+it is, is for the handler.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +17,73 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from fastapi import Depends, Request, Response
 from sqlalchemy import Engine
 
-from roost.api.authentication import Authenticator
 from roost.api.bounded_work import BoundedWork
-from roost.api.microversions import Microversion
+from roost.api.edge import Exchange
+from roost.api.microversions import NEWEST, Microversion
 from roost.api.options import ApiOptions
 from roost.api.policy import Policy
 from roost.client.interface import CloudClient
 from roost.clock import Clock
-from roost.errors import BadInput, UnknownName
+from roost.errors import BadInput, Forbidden, TokenRefused, UnknownName, nearest
 from roost.messages.context import RequestContext
 from roost.model.uuids import canonical_uuid, is_uuid
 from roost.options.settings import Settings
 from roost.records.server import DELETED, Server
 from roost.records.servers import ServerStore
 from roost.records.sign_in import SignIn
-from roost.records.tokens import Caller
+from roost.records.tokens import Caller, TokenStore
+
+LONGEST_NAME = 255
+
+
+class Authenticator(Protocol):
+    """Knows the callers of tokens."""
+
+    @property
+    def sign_in_address(self) -> str | None:
+        """Where a token can be got; None: from this API."""
+
+    def authenticate(self, token: str) -> Caller:
+        """Who this token belongs to. TokenRefused for one that is unknown, expired or revoked.
+
+        It may wait for a database or for Keystone, so it is called in a thread.
+        """
+
+
+class OwnTokens:
+    """Tokens of Roost's own users. Each is looked up each time, so one that was revoked is refused at once."""
+
+    sign_in_address: str | None = None
+
+    def __init__(self, tokens: TokenStore) -> None:
+        self._tokens = tokens
+
+    def authenticate(self, token: str) -> Caller:
+        """The caller; TokenRefused for a token that is unknown, expired or revoked."""
+        return self._tokens.authenticate(token).caller
+
+
+class NoAuth:
+    """Everybody is an administrator: `noauth2`, on loopback addresses alone.
+
+    A token may say who the caller wants to be: USER or USER:PROJECT.
+    """
+
+    sign_in_address: str | None = None
+
+    def authenticate(self, token: str) -> Caller:
+        """An administrator with the names in the token; TokenRefused for one that is too long to be a name."""
+        if len(token) > LONGEST_NAME:
+            raise TokenRefused(f"the token has more than {LONGEST_NAME} characters")
+        user, _, project = token.partition(":")
+        own = project or user
+        return Caller(user, user, own, own, frozenset({"admin", "member", "reader"}))
+
 
 Target = Mapping[str, str | None]
 """What a rule is about: project_id and user_id of its owner."""
@@ -166,3 +221,95 @@ def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = No
 def accepted(status: int = 202, headers: Mapping[str, str] | None = None) -> Response:
     """An answer without a body: the change has begun, or is done."""
     return Response(None, status, headers)
+
+
+TOKEN_HEADER = "x-auth-token"  # noqa: S105 - a name
+
+
+@dataclass(frozen=True)
+class QueryCheck:
+    """Refuses what of a query would be ignored: a key that is not known, and one value of several."""
+
+    keys: Mapping[str, bool]
+    """Key -> whether it may be given several times."""
+    since: Microversion
+    """Older versions ignore it."""
+
+    def check(self, given: Sequence[str]) -> None:
+        """Raise BadInput for a key that is not known, or is there twice and has one value. `given`: keys as sent."""
+        for key in given:
+            if key not in self.keys:
+                problem = f"Additional properties are not allowed ({key[:60]!r} was unexpected)"
+                raise BadInput(problem, nearest(key, self.keys))
+            if not self.keys[key] and given.count(key) > 1:
+                raise BadInput(f"Invalid input for query parameters {key}: it is given {given.count(key)} times")
+
+
+class Admission:
+    """Checks token, microversion and rule of a request, and leaves a `Call` for its handler."""
+
+    def __init__(
+        self, rules: Sequence[str], oldest: Microversion, newest: Microversion, takes_unscoped: bool = False
+    ) -> None:
+        """`rules`: one of them must allow the request; which one of several counts is for the handler to check.
+
+        `takes_unscoped`: whether a token for no project will do. Files of policy cannot change that.
+        """
+        self._rules, self._oldest, self._newest = rules, oldest, newest
+        self._takes_unscoped = takes_unscoped
+        self.query_check: QueryCheck | None = None
+        """None: the query is not looked at."""
+
+    def __call__(self, request: Request) -> None:
+        """Raise TokenRefused, UnknownName or Forbidden for a request that is not let in."""
+        parts: ApiParts = request.app.state.parts
+        exchange: Exchange = request.state.exchange
+        token = request.headers.get(TOKEN_HEADER, "")
+        if not token:
+            raise TokenRefused("The request you have made requires authentication.")
+        caller = parts.authenticator.authenticate(token)
+        exchange.about |= {"user": caller.user_id, "project": caller.project_id}
+        if caller.is_unscoped and not self._takes_unscoped:
+            raise Forbidden("the token is for no project", "exchange it for one that is, by a sign-in with a scope")
+        if exchange.version_error is not None:
+            raise exchange.version_error
+        version = exchange.version or NEWEST
+        if not self._oldest <= version <= self._newest:
+            raise UnknownName(f"The resource could not be found in version {version}.")
+        self._check_project(request, caller.project_id)
+        call = Call(
+            parts,
+            caller,
+            version,
+            exchange.request_id,
+            base_url_of(request, parts.options.compute_link_prefix),
+            request.url.path + (f"?{request.url.query}" if request.url.query else ""),
+        )
+        if not any(call.allows(rule) for rule in self._rules):
+            call.authorize(self._rules[0])
+        if self.query_check and version >= self.query_check.since:
+            self.query_check.check([key for key, _ in request.query_params.multi_items()])
+        if exchange.body_error is not None:
+            raise exchange.body_error
+        request.state.call = call
+
+    def _check_project(self, request: Request, project_id: str) -> None:
+        named = request.scope.get("project_in_path")
+        if named is not None and named != project_id:
+            raise BadInput(
+                f"Malformed request URL: URL's project_id '{named[:60]}' doesn't match Context's project_id "
+                f"'{project_id}'"
+            )
+
+
+def check_form(request: Request) -> None:
+    """Raise what is wrong with the version or the body of a request that needs no token."""
+    exchange: Exchange = request.state.exchange
+    error = exchange.version_error or exchange.body_error
+    if error is not None:
+        raise error
+
+
+def base_url_of(request: Request, prefix: str | None) -> str:
+    """Scheme and host of links: `prefix` if there is one, else as the client addressed this server."""
+    return prefix.rstrip("/") if prefix else f"{request.url.scheme}://{request.url.netloc}"

@@ -12,8 +12,6 @@ from functools import partial
 from roost.api import versions
 from roost.api.compute import (
     aggregates,
-    availability_zones,
-    flavor_extra_specs,
     flavors,
     hypervisors,
     limits,
@@ -26,13 +24,13 @@ from roost.api.compute import (
     servers,
     services,
 )
-from roost.api.compute.flavor_extra_specs import OneExtraSpec
-from roost.api.compute.hypervisor_json import UUIDS
-from roost.api.identity import application_credentials as credentials
+from roost.api.compute.flavors import OneExtraSpec
+from roost.api.compute.hypervisors import UUIDS
 from roost.api.identity import people, tokens
+from roost.api.identity import people as credentials
 from roost.api.image import image_list, images
 from roost.api.microversions import OLDEST, v
-from roost.api.roost import capacity, decisions, events, forms, hosts, plans, server_forms, snapshots
+from roost.api.roost import decisions, events, forms, hosts, questions, snapshots
 from roost.api.roost import servers as own_servers
 from roost.api.routing import Route
 
@@ -82,11 +80,11 @@ FLAVORS = (
     GET(FLAVOR, flavors.show, "roost:flavors", key="flavor"),
     PUT(FLAVOR, flavors.change, f"{MANAGE}:update", key="flavor", oldest=v(55)),
     DELETE(FLAVOR, flavors.remove, f"{MANAGE}:delete", 202, media=""),
-    GET(f"{FLAVOR}/os-extra_specs", flavor_extra_specs.list_all, f"{SPECS}:index", key="extra_specs"),
-    POST(f"{FLAVOR}/os-extra_specs", flavor_extra_specs.merge, f"{SPECS}:create", key="extra_specs"),
-    GET(f"{FLAVOR}/os-extra_specs/{{key}}", flavor_extra_specs.show, f"{SPECS}:show", form=OneExtraSpec),
-    PUT(f"{FLAVOR}/os-extra_specs/{{key}}", flavor_extra_specs.replace, f"{SPECS}:update", form=OneExtraSpec),
-    DELETE(f"{FLAVOR}/os-extra_specs/{{key}}", flavor_extra_specs.remove, f"{SPECS}:delete", media=""),
+    GET(f"{FLAVOR}/os-extra_specs", flavors.list_all, f"{SPECS}:index", key="extra_specs"),
+    POST(f"{FLAVOR}/os-extra_specs", flavors.merge, f"{SPECS}:create", key="extra_specs"),
+    GET(f"{FLAVOR}/os-extra_specs/{{key}}", flavors.show_extra_spec, f"{SPECS}:show", form=OneExtraSpec),
+    PUT(f"{FLAVOR}/os-extra_specs/{{key}}", flavors.replace, f"{SPECS}:update", form=OneExtraSpec),
+    DELETE(f"{FLAVOR}/os-extra_specs/{{key}}", flavors.remove_extra_spec, f"{SPECS}:delete", media=""),
 )
 
 HYPERVISORS, SEE = "/v2.1/os-hypervisors", "os_compute_api:os-hypervisors"
@@ -123,8 +121,8 @@ FLEET = (
     PUT(f"{SERVICES}/force-down", services.force_down, CHANGE_SERVICE, key="service", oldest=v(11), newest=v(52)),
     PUT(f"{SERVICES}/{{service}}", services.change, CHANGE_SERVICE, key="service", oldest=v(53)),
     DELETE(f"{SERVICES}/{{service}}", services.remove, f"{SERVICE}:delete", 204),
-    GET(ZONES, availability_zones.list_names, f"{ZONE}:list", key="availabilityZoneInfo"),
-    GET(f"{ZONES}/detail", availability_zones.list_details, f"{ZONE}:detail", key="availabilityZoneInfo"),
+    GET(ZONES, services.list_names, f"{ZONE}:list", key="availabilityZoneInfo"),
+    GET(f"{ZONES}/detail", services.list_details, f"{ZONE}:detail", key="availabilityZoneInfo"),
     GET(GROUPS, server_groups.list_all, f"{server_groups.RULE}:index", key="server_groups", strict_since=CLEANED),
     POST(GROUPS, server_groups.create, f"{server_groups.RULE}:create", key="server_group"),
     GET(GROUP, server_groups.show, f"{server_groups.RULE}:show", key="server_group"),
@@ -183,18 +181,18 @@ _OWN = (
     GET("/roost/v1/decisions", decisions.list_decisions, "roost:decisions:list", form=forms.Decisions),
     GET("/roost/v1/decisions/{decision}", decisions.show, "roost:decisions:show", form=forms.Decision),
     GET("/roost/v1/decisions/{decision}/why", decisions.explain, "roost:decisions:show", form=forms.Why),
-    POST("/roost/v1/plan", plans.make, "roost:plan", form=forms.Plan),
-    GET("/roost/v1/capacity", capacity.show, "roost:capacity", form=forms.Capacity),
+    POST("/roost/v1/plan", questions.make, "roost:plan", form=forms.Plan),
+    GET("/roost/v1/capacity", questions.show, "roost:capacity", form=forms.Capacity),
     GET("/roost/v1/hosts", hosts.list_hosts, "roost:hosts", form=forms.Hosts),
     GET("/roost/v1/hosts/{host}", hosts.show, "roost:hosts", form=forms.Host),
-    POST("/roost/v1/hosts/{host}/plan", own_servers.plan_host_changes, CHANGE_SERVICE, form=server_forms.ActionPlan),
-    GET("/roost/v1/servers", own_servers.list_servers, server_list.DETAIL, form=server_forms.Servers),
-    GET("/roost/v1/servers/{server_id}", own_servers.show_server, servers.SHOW, form=server_forms.Server),
+    POST("/roost/v1/hosts/{host}/plan", own_servers.plan_host_changes, CHANGE_SERVICE, form=forms.ActionPlan),
+    GET("/roost/v1/servers", own_servers.list_servers, server_list.DETAIL, form=forms.Servers),
+    GET("/roost/v1/servers/{server_id}", own_servers.show_server, servers.SHOW, form=forms.Server),
     POST(
         "/roost/v1/servers/{server_id}/plan",
         own_servers.plan_action,
         (servers.DELETE, *server_actions.RULES),
-        form=server_forms.ActionPlan,
+        form=forms.ActionPlan,
     ),
     GET("/roost/v1/events", events.follow, "roost:events", media=events.MEDIA),
     GET("/roost/v1/snapshot", snapshots.save, "roost:snapshot", media=snapshots.MEDIA),

@@ -11,7 +11,7 @@ from fastapi import Depends, FastAPI, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from roost.api.admission import Admission, QueryCheck, check_form
+from roost.api.call import Admission, QueryCheck, check_form
 from roost.api.microversions import NEWEST, OLDEST, Microversion
 
 _PROBLEM = {

@@ -7,8 +7,7 @@ from typing import Any
 
 from fastapi import Request, Response
 
-from roost.api.admission import base_url_of
-from roost.api.call import answer
+from roost.api.call import answer, base_url_of
 from roost.api.microversions import NEWEST, OLDEST
 
 UPDATED = "2026-11-01T00:00:00Z"

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from roost.api.listener import open_listener
 from roost.api.options import ApiOptions
+from roost.api.process import open_listener
 from roost.cli.arguments import RoostCommand, path_argument, whole_number
 from roost.cli.output import console
 from roost.clock import Clock, SystemClock

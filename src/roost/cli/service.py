@@ -11,9 +11,9 @@ from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 
-from roost.api.listener import open_listener
 from roost.api.options import BINARY as API_BINARY
 from roost.api.options import ApiOptions
+from roost.api.process import open_listener
 from roost.cli.arguments import config_files, whole_number
 from roost.cli.service_command import ServiceCommand
 from roost.clock import SystemClock
@@ -109,7 +109,7 @@ class ServiceApi(ServiceCommand):
         self, parsed_args: argparse.Namespace, settings: Settings, files: list[Path], metrics: Metrics
     ) -> DatabaseService:
         """An API, listening."""
-        from roost.api.service import ApiService  # needs FastAPI, which other services do without
+        from roost.api.process import ApiService  # needs FastAPI, which other services do without
 
         engine = open_engine(settings.fill(DatabaseOptions))
         transport = open_transport(settings.fill(RpcOptions), files)

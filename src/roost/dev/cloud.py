@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from roost.api.first_users import FIRST_USERS, make_first_users
-from roost.api.service import ApiService
+from roost.api.process import ApiService
 from roost.client.interface import METHODS as CLIENT_METHODS
 from roost.client.rpc_client import RpcClient
 from roost.clock import Clock

@@ -4,9 +4,9 @@
 import pytest
 from tests.store.sqlite_template import open_upgraded
 
-from roost.api.authentication import NoAuth, OwnTokens
+from roost.api.call import NoAuth, OwnTokens
 from roost.api.options import ApiOptions
-from roost.api.service import make_authenticator
+from roost.api.process import make_authenticator
 from roost.clock import SystemClock
 from roost.errors import TokenRefused
 from roost.nova.keystone import KeystoneTokens

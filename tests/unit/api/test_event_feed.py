@@ -7,10 +7,8 @@ import pytest
 from tests.clocks import HandClock
 
 from roost.api.bounded_work import Overloaded
-from roost.api.roost import event_feed
-from roost.api.roost.event_feed import EventFeed, StreamCount
-from roost.api.roost.event_log import DECISION, Event, EventPosition
-from roost.api.roost.events import CountedResponse
+from roost.api.roost import events
+from roost.api.roost.events import DECISION, CountedResponse, Event, EventFeed, EventPosition, StreamCount
 from roost.errors import DatabaseUnreachable
 
 
@@ -33,7 +31,7 @@ class ScriptedLog:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(event_feed, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(events, "POLL_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -42,8 +40,8 @@ def clock():
 
 
 def test_one_user_has_some_of_the_streams_and_leaves_room_for_others(monkeypatch):
-    monkeypatch.setattr(event_feed, "MOST_OF_ONE", 1)
-    monkeypatch.setattr(event_feed, "MOST_STREAMS", 2)
+    monkeypatch.setattr(events, "MOST_OF_ONE", 1)
+    monkeypatch.setattr(events, "MOST_STREAMS", 2)
     streams = StreamCount()
     give_back = streams.take("ann")
     with pytest.raises(Overloaded, match="or 1 of yours"):
@@ -92,7 +90,7 @@ def test_all_streams_get_all_events_with_the_position_after_each(clock):
 
 
 def test_a_slow_stream_falls_behind_and_the_others_go_on(clock, monkeypatch):
-    monkeypatch.setattr(event_feed, "MOST_BUFFERED", 2)
+    monkeypatch.setattr(events, "MOST_BUFFERED", 2)
 
     async def listen():
         feed = EventFeed(ScriptedLog([1, 2], [], [3]), clock)

@@ -12,9 +12,8 @@ import httpx
 import pytest
 import trustme
 
-from roost.api.http_server import HttpServer
-from roost.api.listener import open_listener
 from roost.api.options import ApiOptions
+from roost.api.process import HttpServer, open_listener
 from roost.errors import OptionError
 
 PATIENCE_SECONDS = 20

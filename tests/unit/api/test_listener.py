@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from roost.api.listener import open_listener
 from roost.api.options import ApiOptions
+from roost.api.process import open_listener
 from roost.errors import OptionError
 
 

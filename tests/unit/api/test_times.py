@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from roost.api.times import keystone_time, naive_time, parse_time, utc_text
+from roost.api.microversions import keystone_time, naive_time, parse_time, utc_text
 from roost.errors import BadInput
 
 MOMENT = datetime(2026, 11, 19, 5, 45, 6, 7, tzinfo=timezone(timedelta(hours=1)))

@@ -10,9 +10,8 @@ from pydantic import AfterValidator, ConfigDict, model_validator
 
 from roost.api.call import Call, CurrentCall, accepted, answer
 from roost.api.compute.body_types import ABSENT, Body, HostName, MetadataKey, MetadataValue, Name
-from roost.api.compute.liveness import default_zone
-from roost.api.microversions import v
-from roost.api.times import naive_time
+from roost.api.compute.services import default_zone
+from roost.api.microversions import naive_time, v
 from roost.records.aggregates import (
     AggregateRecord,
     add_host_to_aggregate,

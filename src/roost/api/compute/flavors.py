@@ -1,31 +1,166 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flavors: list, show, create, change their description, delete. Extra specs are in `flavor_extra_specs.py`."""
+"""Flavors: list, show, create, change their description, delete. Extra specs are in `flavor_extra_specs.py`.
+
+Which values extra specs may have, by namespace; those of other namespaces may have any.
+
+From nova's reference of extra specs. A value is checked when it is set; whether a host can provide what it asks for
+is decided with each request.
+
+Extra specs of a flavor: list, set several, and show, set and delete one.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote
 
 from fastapi import Query, Response
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, StringConstraints
 
 from roost.api.call import Call, CurrentCall, accepted, answer
-from roost.api.compute.body_types import LARGEST_NUMBER, Amount, Body, LongText, Name, Positive
-from roost.api.compute.paging import Direction, Limit, Marker, next_links, page_size
-from roost.api.compute.query_types import FALSE_WORDS, TRUE_WORDS
+from roost.api.compute.body_types import (
+    LARGEST_NUMBER,
+    Amount,
+    Body,
+    LongText,
+    MetadataKey,
+    MetadataValue,
+    Name,
+    Positive,
+)
+from roost.api.compute.server_list import FALSE_WORDS, TRUE_WORDS, Direction, Marker, PageLimit, next_links, page_size
 from roost.api.microversions import v
 from roost.errors import BadInput, UnknownName
+from roost.model.resources import is_resource_class
 from roost.records.flavor_catalogue import (
     FlavorFilters,
     FlavorRecord,
     NewFlavor,
     create_flavor,
+    delete_extra_spec,
     delete_flavor,
     get_flavor,
     list_flavors,
+    merge_extra_specs,
     update_flavor_description,
 )
 from roost.records.paging import Page, SortBy
+
+
+class Values(NamedTuple):
+    """The values that an extra spec may have."""
+
+    has: Callable[[str], bool]
+    described: str
+
+
+def _number(least: int = 0) -> Values:
+    return Values(
+        lambda text: bool(re.fullmatch(r"\d{1,18}", text, re.ASCII)) and int(text) >= least,
+        f"a whole number of at least {least}",
+    )
+
+
+def _one_of(words: str) -> Values:
+    return Values(lambda text: text in words.split(), f"one of {', '.join(words.split())}")
+
+
+def _matching(pattern: str, described: str) -> Values:
+    return Values(lambda text: bool(re.fullmatch(pattern, text, re.ASCII)), described)
+
+
+_BOOLEANS = frozenset("1 t true on y yes 0 f false off n no".split())
+_BOOLEAN = Values(lambda text: text.strip().lower() in _BOOLEANS, "true or false")
+_TEXT = Values(lambda text: True, "any text")
+_CPUS = _matching(r"\^?\d{1,6}(-\d{1,6})?(,\^?\d{1,6}(-\d{1,6})?)*", "a list of CPUs such as 0-3,^2")
+
+_NAMES: dict[str, Values] = {
+    "group_policy": _one_of("none isolate"),
+    "accel:device_profile": _TEXT,
+    "hw_rng:allowed": _BOOLEAN,
+    "hw_rng:rate_bytes": _number(),
+    "hw_rng:rate_period": _number(),
+    "hw_video:ram_max_mb": _number(),
+    "os:secure_boot": _one_of("required disabled optional"),
+    "pci_passthrough:alias": _matching(r"[-\w]+:\d{1,6}(,[-\w]+:\d{1,6})*", "ALIAS:COUNT, separated by commas"),
+    "trust:trusted_host": _one_of("trusted untrusted unknown"),
+    "hw:cpu_policy": _one_of("dedicated shared mixed"),
+    "hw:cpu_thread_policy": _one_of("prefer isolate require"),
+    "hw:emulator_threads_policy": _one_of("isolate share"),
+    "hw:cpu_dedicated_mask": _CPUS,
+    "hw:cpu_realtime_mask": _CPUS,
+    "hw:mem_page_size": _matching(
+        r"large|small|any|\d{1,15}([KMGTkmgt]i?)?[bB]?(it)?", "small, large, any or a size"
+    ),
+    "hw:maxphysaddr_mode": _one_of("passthrough emulate"),
+    "hw:pci_numa_affinity_policy": _one_of("required preferred legacy socket"),
+    "hw:pmem": _TEXT,
+    "hw:cdrom_bus": _TEXT,
+    "hw:input_bus": _TEXT,
+    "hw:sound_model": _TEXT,
+    "hw:usb_model": _TEXT,
+    "hw:ephemeral_encryption_format": _TEXT,
+    "hw:tpm_model": _one_of("tpm-tis tpm-crb"),
+    "hw:tpm_secret_security": _one_of("user host deployment"),
+    "hw:tpm_version": _one_of("1.2 2.0"),
+    "hw:viommu_model": _one_of("intel smmuv3 virtio auto"),
+    "hw:watchdog_action": _one_of("none pause poweroff reset disabled"),
+    "hw:numa_nodes": _number(1),
+    "hw:serial_port_count": _number(),
+    "hw:redirected_usb_ports": _number(),
+    "hw:maxphysaddr_bits": _number(),
+}
+_NAMES |= dict.fromkeys(
+    (f"hw:cpu_{most}{part}" for most in ("", "max_") for part in ("sockets", "cores", "threads")), _number()
+)
+_NAMES |= dict.fromkeys(
+    (
+        f"hw:{name}"
+        for name in "boot_menu cpu_realtime ephemeral_encryption hide_hypervisor_id locked_memory mem_encryption "
+        "vif_multiqueue_enabled virtio_packed_ring".split()
+    ),
+    _BOOLEAN,
+)
+
+_FORMS: tuple[tuple[str, Values], ...] = (
+    (r"hw:numa_cpus\.\d{1,4}", _CPUS),
+    (r"hw:numa_mem\.\d{1,4}", _number(1)),
+    (r"quota:\w+_shares_level", _one_of("custom high normal low")),
+    (r"quota:\w+", _number()),
+    (r"resources[\w-]{0,64}:.+", _number()),
+    (r"trait[\w-]{0,64}:[A-Z][A-Z0-9_]*", _one_of("required forbidden")),
+)
+_RESOURCE = re.compile(r"resources[\w-]{0,64}:(.+)", re.ASCII)
+_CHECKED_NAMESPACE = re.compile(
+    r"(accel|hw|hw_rng|hw_video|os|pci_passthrough|quota|trust|resources[\w-]{0,64}|trait[\w-]{0,64}):.*", re.ASCII
+)
+
+
+def check_extra_spec(name: str, value: str) -> None:
+    """Raise BadInput for a name that its namespace does not have, or for a value that the name does not allow."""
+    values = _values_of(name)
+    if values is None:
+        raise BadInput(f"Validation failed; extra spec '{name}' does not appear to be a valid extra spec.")
+    if not values.has(value):
+        raise BadInput(
+            f"Validation failed; '{value[:60]}' is no value of extra spec '{name}': it is {values.described}."
+        )
+
+
+def _values_of(name: str) -> Values | None:
+    """What values a name may have; None for a name that does not exist in a namespace that is checked."""
+    if name in _NAMES:
+        return _NAMES[name]
+    resource = _RESOURCE.fullmatch(name)
+    if resource and not is_resource_class(resource[1]):
+        return None
+    for pattern, values in _FORMS:
+        if re.fullmatch(pattern, name, re.ASCII):
+            return values
+    return None if _CHECKED_NAMESPACE.fullmatch(name) else _TEXT
+
 
 DESCRIPTION, EXTRA_SPECS, SWAP_AS_NUMBER = v(55), v(61), v(75)
 """Since when flavors are shown with their description, with extra specs, and with a swap of 0 as a number."""
@@ -90,7 +225,7 @@ class FlavorQuery(BaseModel):
     minDisk: Amount = 0  # noqa: N815
     sort_key: str = "flavorid"
     sort_dir: Direction = "asc"
-    limit: Limit = None
+    limit: PageLimit = None
     marker: Marker = None
 
 
@@ -204,3 +339,60 @@ def flavor_links(call: Call, flavor_id: str) -> list[dict[str, str]]:
     """The links of a flavor: to itself, and the permanent one."""
     own = [("self", "/v2.1"), ("bookmark", "")]
     return [{"rel": rel, "href": call.link(f"{prefix}/flavors/{quote(flavor_id)}")} for rel, prefix in own]
+
+
+CHECKED = v(86)
+"""Since when extra specs of namespaces that nova knows are checked."""
+
+
+class ExtraSpecs(Body):
+    """The body that sets extra specs; others of the flavor stay."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"extra_specs": {"hw:cpu_policy": "dedicated"}}]})
+    extra_specs: dict[MetadataKey, MetadataValue]
+
+
+class OneExtraSpec(RootModel[Annotated[dict[MetadataKey, MetadataValue], Field(min_length=1, max_length=1)]]):
+    """The body that sets one extra spec: its key, as in the address, and its value."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"hw:cpu_policy": "dedicated"}]})
+
+
+def list_all(flavor_id: str, call: CurrentCall) -> Response:
+    """List the extra specs of a flavor."""
+    return answer({"extra_specs": visible_flavor(call, flavor_id).extra_specs})
+
+
+def merge(flavor_id: str, body: ExtraSpecs, call: CurrentCall) -> Response:
+    """Set extra specs of a flavor and leave its others."""
+    _save(call, flavor_id, body.extra_specs)
+    return answer({"extra_specs": body.extra_specs})
+
+
+def show_extra_spec(flavor_id: str, key: str, call: CurrentCall) -> Response:
+    """Show one extra spec of a flavor."""
+    specs = visible_flavor(call, flavor_id).extra_specs
+    if key not in specs:
+        raise UnknownName(f"Flavor {flavor_id} has no extra specs with key {key}.")
+    return answer({key: specs[key]})
+
+
+def replace(flavor_id: str, key: str, body: OneExtraSpec, call: CurrentCall) -> Response:
+    """Set one extra spec of a flavor."""
+    if key not in body.root:
+        raise BadInput("Request body and URI mismatch")
+    _save(call, flavor_id, body.root)
+    return answer(body.root)
+
+
+def remove_extra_spec(flavor_id: str, key: str, call: CurrentCall) -> Response:
+    """Delete one extra spec of a flavor."""
+    delete_extra_spec(call.parts.engine, flavor_id, key)
+    return accepted(200)
+
+
+def _save(call: Call, flavor_id: str, specs: dict[str, str]) -> None:
+    if call.version >= CHECKED:
+        for key, value in specs.items():
+            check_extra_spec(key, value)
+    merge_extra_specs(call.parts.engine, flavor_id, specs)

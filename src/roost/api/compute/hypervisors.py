@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hypervisors: the nodes of hosts with their use and state. What is shown of one is in `hypervisor_json.py`."""
+"""Hypervisors: the nodes of hosts with their use and state. What is shown of one is in `hypervisor_json.py`.
+
+A hypervisor as each version of the API shows it.
+"""
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -10,15 +15,61 @@ from fastapi import Query, Response
 from pydantic import BaseModel
 
 from roost.api.call import Call, CurrentCall, answer
-from roost.api.compute import hypervisor_json
-from roost.api.compute.hypervisor_json import UUIDS
-from roost.api.compute.liveness import seconds_until_down
-from roost.api.compute.paging import Limit, Marker, next_links, page_size
-from roost.api.microversions import v
+from roost.api.compute.server_list import Marker, PageLimit, next_links, page_size
+from roost.api.compute.services import seconds_until_down
+from roost.api.microversions import Microversion, v
 from roost.errors import BadInput, UnknownName
 from roost.model.uuids import is_uuid
 from roost.records.hypervisors import HypervisorRecord, get_hypervisor, list_hypervisors, sum_hypervisors
 from roost.records.paging import Page
+
+CPU_INFO_AS_OBJECT, UUIDS, EMPTY_SERVERS, WITHOUT_AMOUNTS = v(28), v(53), v(75), v(88)
+"""Since when cpu_info is no text, ids are uuids, a hypervisor without servers says so, and amounts are left out."""
+AMOUNTS = (
+    *("vcpus", "memory_mb", "local_gb", "vcpus_used", "memory_mb_used", "local_gb_used", "free_ram_mb"),
+    *("free_disk_gb", "current_workload", "running_vms", "disk_available_least"),
+)
+
+
+def named_json(version: Microversion, node: HypervisorRecord, *, with_servers: bool) -> dict[str, Any]:
+    """Its id, name and state; `with_servers`: with the servers on it."""
+    shown: dict[str, Any] = {
+        "id": node.uuid if version >= UUIDS else node.id,
+        "hypervisor_hostname": node.hypervisor_hostname,
+        "state": "up" if node.is_up else "down",
+        "status": "disabled" if node.disabled else "enabled",
+    }
+    if with_servers and (node.servers or version >= EMPTY_SERVERS):
+        shown["servers"] = [{"name": each.name, "uuid": each.uuid} for each in node.servers]
+    return shown
+
+
+def detailed(version: Microversion, node: HypervisorRecord, *, with_servers: bool) -> dict[str, Any]:
+    """With its kind, address and service, and before 2.88 with its amounts."""
+    shown = named_json(version, node, with_servers=with_servers) | {
+        "hypervisor_type": node.hypervisor_type or "",
+        "hypervisor_version": node.hypervisor_version,
+        "host_ip": node.host_ip,
+        "service": {
+            "id": node.service_uuid if version >= UUIDS else node.service_id,
+            "host": node.host,
+            "disabled_reason": node.disabled_reason,
+        },
+    }
+    if version >= WITHOUT_AMOUNTS:
+        return shown | {"uptime": None}
+    return shown | {name: getattr(node, name) for name in AMOUNTS} | {"cpu_info": _cpu_info(version, node.cpu_info)}
+
+
+def _cpu_info(version: Microversion, reported: Any) -> Any:
+    """What an agent reported of its CPUs: an object, before 2.28 as text."""
+    if version < CPU_INFO_AS_OBJECT:
+        return reported if isinstance(reported, str) else json.dumps(reported or {})
+    if isinstance(reported, str):
+        with suppress(ValueError):
+            reported = json.loads(reported)
+    return reported if isinstance(reported, dict) else {}
+
 
 PAGED = v(33)
 
@@ -28,7 +79,7 @@ class HypervisorQuery(BaseModel):
 
     hypervisor_hostname_pattern: str | None = None
     with_servers: bool = False
-    limit: Limit = None
+    limit: PageLimit = None
     marker: Marker = None
 
 
@@ -56,7 +107,7 @@ def _answer_page(call: Call, query: HypervisorQuery, *, is_detailed: bool) -> Re
     if call.version >= PAGED and pattern is None:
         page = Page(page_size(call, query.limit), _marker(call, query.marker))
     found = _read(call, pattern=pattern, page=page, with_servers=with_servers)
-    show = hypervisor_json.detailed if is_detailed else hypervisor_json.named
+    show = detailed if is_detailed else named_json
     shown = [show(call.version, each, with_servers=with_servers) for each in found]
     ids = [str(each["id"]) for each in shown]
     links = {} if page.limit is None else next_links(call, "hypervisors", ids, page.limit)
@@ -87,12 +138,12 @@ def show(hypervisor: str, call: CurrentCall, *, with_servers: bool = False) -> R
     """Show one hypervisor: by its uuid, before 2.53 by its number."""
     shows_servers = with_servers and call.version >= UUIDS
     found = _find(call, hypervisor, with_servers=shows_servers)
-    return answer({"hypervisor": hypervisor_json.detailed(call.version, found, with_servers=shows_servers)})
+    return answer({"hypervisor": detailed(call.version, found, with_servers=shows_servers)})
 
 
 def show_uptime(hypervisor: str, call: CurrentCall) -> Response:
     """Show one hypervisor with how long it is up: null, for agents do not report it."""
-    named = hypervisor_json.named(call.version, _find(call, hypervisor), with_servers=False)
+    named = named_json(call.version, _find(call, hypervisor), with_servers=False)
     return answer({"hypervisor": named | {"uptime": None}})
 
 
@@ -124,13 +175,13 @@ def _is_number(text: str) -> bool:
 def search(pattern: str, call: CurrentCall) -> Response:
     """List the hypervisors whose name contains a text."""
     found = _read(call, pattern)
-    return answer({"hypervisors": [hypervisor_json.named(call.version, each, with_servers=False) for each in found]})
+    return answer({"hypervisors": [named_json(call.version, each, with_servers=False) for each in found]})
 
 
 def list_servers(pattern: str, call: CurrentCall) -> Response:
     """List the hypervisors whose name contains a text, with their servers."""
     found = _read(call, pattern, with_servers=True)
-    return answer({"hypervisors": [hypervisor_json.named(call.version, each, with_servers=True) for each in found]})
+    return answer({"hypervisors": [named_json(call.version, each, with_servers=True) for each in found]})
 
 
 # --- before 2.88 -------------------------------------------------------------------------------------

@@ -10,11 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from roost.api.call import Call, CurrentCall, answer, owner_of
 from roost.api.compute.body_types import LARGEST_NUMBER
-from roost.api.compute.paging import next_links, page_size
-from roost.api.compute.query_types import Limit, QueryFlag, QueryTime
 from roost.api.compute.server_bodies import check_keys
-from roost.api.microversions import v
-from roost.api.times import naive_time
+from roost.api.compute.server_list import Limit, QueryFlag, QueryTime, next_links, page_size
+from roost.api.microversions import naive_time, v
 from roost.errors import UnknownName
 from roost.model.uuids import canonical_uuid
 from roost.records.listing import MigrationFilters

@@ -10,7 +10,7 @@ from fastapi import Response
 
 from roost.api.call import Call, CurrentCall, answer, named_in_body
 from roost.api.compute.server_bodies import CreateBody, NewServer, check_new_server
-from roost.api.compute.server_json import DISK_CONFIG, server_links
+from roost.api.compute.servers import DISK_CONFIG, server_links
 from roost.client.interface import CloudClient
 from roost.errors import UnknownName
 from roost.records.flavor_catalogue import get_flavor

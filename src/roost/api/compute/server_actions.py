@@ -2,38 +2,126 @@
 """Actions on servers, a row of ACTIONS each: POST /servers/ID/action with the key of the action in the body.
 
 Each begins, and is answered at once; what becomes of it is seen in the server.
+
+Bodies of the actions on servers: what is beside the key of the action.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import Response
-from pydantic import ConfigDict, RootModel, ValidationError
+from pydantic import ConfigDict, Field, RootModel, ValidationError
 
 from roost.api.call import Call, CurrentCall, accepted, answer, named_in_body
+from roost.api.compute.body_types import ABSENT, Body, Name
 from roost.api.compute.new_servers import admin_password, find_flavor, find_image
-from roost.api.compute.server_action_bodies import (
-    ActionBody,
-    Evacuate,
-    LiveMigrate,
-    Migrate,
-    Nothing,
-    Rebuild,
-    ResetState,
-    Resize,
-    Unshelve,
-)
-from roost.api.compute.server_bodies import check_keys, refuse_unsupported
-from roost.api.compute.server_json import describe_changed_server
+from roost.api.compute.server_bodies import DiskConfig, Text, WrittenDetails, check_keys, refuse_unsupported
+from roost.api.compute.server_metadata import Metadata
+from roost.api.compute.servers import describe_changed_server
 from roost.api.microversions import v
 from roost.api.problems import text_of_invalid
 from roost.client.interface import CloudClient
 from roost.errors import BadInput
 from roost.records.server import Server
 from roost.records.server_steps import cannot_while
+
+
+class ActionBody(Body):
+    """What an action is told. Keys of some microversions alone are in `since` and `until`."""
+
+    since: ClassVar[Mapping[str, int]] = {}
+    """Key -> minor number of the microversion that brought it."""
+    until: ClassVar[Mapping[str, int]] = {}
+    """Key -> minor number of the last microversion that has it."""
+    required: ClassVar[Mapping[str, tuple[int, int]]] = {}
+    """Key -> minor numbers of the first and the last microversion that need it."""
+
+
+class Nothing(ActionBody):
+    """An action that is told nothing: null, or an empty object."""
+
+
+class Resize(ActionBody):
+    """Another flavor."""
+
+    flavorRef: Text | int  # noqa: N815 - a name of the API
+    disk_config: DiskConfig = Field(ABSENT, alias="OS-DCF:diskConfig")
+
+
+class Migrate(ActionBody):
+    """The host to which a server is moved; null: any."""
+
+    since: ClassVar[Mapping[str, int]] = {"host": 56}
+
+    host: Name | None = None
+
+
+class LiveMigrate(ActionBody):
+    """The host to which a running server is moved; null: any. There are no disks to be copied or shared."""
+
+    since: ClassVar[Mapping[str, int]] = {"force": 30}
+    until: ClassVar[Mapping[str, int]] = {"force": 67, "disk_over_commit": 24}
+    required: ClassVar[Mapping[str, tuple[int, int]]] = {"disk_over_commit": (1, 24)}
+
+    host: Name | None
+    block_migration: bool | Literal["auto"]
+    disk_over_commit: bool | None = None
+    force: bool = False
+
+
+class Evacuate(ActionBody):
+    """The host on which a server of a dead host is built anew; null: any."""
+
+    since: ClassVar[Mapping[str, int]] = {"force": 29}
+    until: ClassVar[Mapping[str, int]] = {"force": 67, "onSharedStorage": 13}
+    required: ClassVar[Mapping[str, tuple[int, int]]] = {"onSharedStorage": (1, 13)}
+
+    host: Name | None = None
+    adminPass: Text | None = None  # noqa: N815 - a name of the API
+    onSharedStorage: bool | None = None  # noqa: N815 - a name of the API
+    force: bool = False
+
+
+class Rebuild(ActionBody, WrittenDetails):
+    """The image from which a server is built anew, and what else changes of it."""
+
+    since: ClassVar[Mapping[str, int]] = {
+        "description": 19,
+        "key_name": 54,
+        "user_data": 57,
+        "trusted_image_certificates": 63,
+        "hostname": 90,
+    }
+    until: ClassVar[Mapping[str, int]] = {"personality": 56}
+
+    imageRef: Text  # noqa: N815 - a name of the API
+    name: Name = ABSENT
+    metadata: Metadata = ABSENT
+    adminPass: Text | None = None  # noqa: N815 - a name of the API
+    preserve_ephemeral: bool = False
+    key_name: Text | None = None
+    user_data: Annotated[str, Field(max_length=65535)] | None = None
+    personality: list[dict[str, Any]] = []
+    trusted_image_certificates: list[Text] | None = None
+
+
+class Unshelve(ActionBody):
+    """Where a shelved server comes back; null: anywhere."""
+
+    since: ClassVar[Mapping[str, int]] = {"availability_zone": 77, "host": 91}
+
+    availability_zone: Name | None = None
+    host: Name | None = None
+
+
+class ResetState(ActionBody):
+    """The state that a server is given."""
+
+    state: Literal["active", "error"]
+
 
 SHOW = "os_compute_api:servers:show"
 TO_HOST = "os_compute_api:os-migrate-server:migrate:host"

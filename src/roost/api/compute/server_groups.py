@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from roost.api.call import Call, CurrentCall, accepted, answer
 from roost.api.compute.body_types import ABSENT, LARGEST_NUMBER, Body, Name, Positive
-from roost.api.compute.paging import Limit, page_size
+from roost.api.compute.server_list import PageLimit, page_size
 from roost.api.microversions import v
 from roost.errors import BadInput
 from roost.records.group_catalogue import GroupRecord, NewGroup, create_group, delete_group, get_group, list_groups
@@ -53,7 +53,7 @@ class GroupToCreate(Body):
 def list_all(
     call: CurrentCall,
     all_projects: str | None = None,
-    limit: Limit = None,
+    limit: PageLimit = None,
     offset: Annotated[int, Query(ge=0, le=LARGEST_NUMBER)] = 0,
 ) -> Response:
     """List the groups of the project, or with all_projects of all."""

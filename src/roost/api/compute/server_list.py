@@ -1,24 +1,76 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of servers: what a query asks for, as filters of the store."""
+"""Lists of servers: what a query asks for, as filters of the store.
+
+Pages of lists: how clients ask for one, and the link to the next one.
+
+Types of values in queries of the lists of servers and migrations, as clients send them.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from roost.api.call import Call, CurrentCall, answer
 from roost.api.compute.body_types import LARGEST_NUMBER
-from roost.api.compute.paging import next_links, page_size
-from roost.api.compute.query_types import Limit, QueryFlag, QueryTime
-from roost.api.compute.server_json import describe_briefly, describe_servers
-from roost.api.request_limits import has_no_text
+from roost.api.compute.servers import describe_briefly, describe_servers
+from roost.api.edge import has_no_text
 from roost.errors import BadInput, Forbidden
 from roost.records.listing import ASCENDING, DESCENDING, ServerFilters
 from roost.records.server import NO_STATE, RUNNING, SHUTDOWN, Server
+
+PageLimit = Annotated[int | None, Query(ge=0, le=LARGEST_NUMBER, description="entries at most")]
+Marker = Annotated[str | None, Query(max_length=255, description="id of the last entry of the page before")]
+Direction = Literal["asc", "desc"]
+
+
+def page_size(call: Call, limit: int | None) -> int:
+    """How many entries a page has at most: as many as were asked for, if no more than [api] max_limit."""
+    most = call.parts.options.max_limit
+    return most if limit is None else min(limit, most)
+
+
+def next_links(call: Call, collection: str, ids: Sequence[str], size: int) -> dict[str, Any]:
+    """`<collection>_links` with the address of the next page; empty if the page is not full, so it is the last one.
+
+    `ids`: of the entries of this page, as markers name them.
+    """
+    if not ids or len(ids) < size:
+        return {}
+    path, _, query = call.url.partition("?")
+    kept = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != "marker"]
+    address = call.link(f"{path}?{urlencode([*kept, ('marker', ids[-1])])}")
+    return {f"{collection}_links": [{"rel": "next", "href": address}]}
+
+
+TRUE_WORDS, FALSE_WORDS = ("1", "t", "true", "on", "y", "yes"), ("0", "f", "false", "off", "n", "no")
+
+
+def _parse_flag(value: Any) -> bool:
+    text = str(value).strip().lower()
+    if text not in ("", *TRUE_WORDS, *FALSE_WORDS):
+        raise ValueError(f"{text[:40]!r} is neither true nor false")
+    return text not in FALSE_WORDS
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except OverflowError:
+        raise ValueError("the time is out of range") from None
+
+
+Limit = Annotated[int, Field(ge=0, le=LARGEST_NUMBER)]
+QueryFlag = Annotated[bool, BeforeValidator(_parse_flag)]
+"""True, too, where a client gives the key alone."""
+QueryTime = Annotated[datetime, AfterValidator(_in_utc)]
+"""ISO 8601; without a zone in UTC."""
 
 INDEX, DETAIL = "os_compute_api:servers:index", "os_compute_api:servers:detail"
 ALL_FILTERS = "os_compute_api:servers:allow_all_filters"

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services: list, enable, disable, force down, delete. They are named by uuid, before 2.53 by host and binary."""
+"""Services: list, enable, disable, force down, delete. They are named by uuid, before 2.53 by host and binary.
+
+The options by which services are shown as up or down, and hosts in zones.
+
+Availability zones: by name and state, and for administrators with the services in them.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +15,36 @@ from pydantic import ConfigDict, StringConstraints, model_validator
 
 from roost.api.call import Call, CurrentCall, accepted, answer
 from roost.api.compute.body_types import ABSENT, Body, HostName
-from roost.api.compute.liveness import liveness_and_zones
-from roost.api.microversions import v
-from roost.api.times import naive_time
+from roost.api.microversions import naive_time, v
 from roost.errors import BadInput
 from roost.model.uuids import is_uuid
-from roost.records.service_catalogue import ServiceRecord, delete_service, get_service, list_services
+from roost.records.service_catalogue import (
+    LivenessAndZones,
+    ServiceRecord,
+    delete_service,
+    get_service,
+    list_services,
+)
 from roost.records.services import set_service_flags
+from roost.records.zone_catalogue import ZoneRecord, list_zones
+from roost.scheduler.options import ServiceOptions
+from roost.services.rpc_service import HeartbeatOptions
+
+
+def seconds_until_down(call: Call) -> float:
+    """After how many seconds without a heartbeat a service counts as down."""
+    return call.parts.settings.fill(HeartbeatOptions).seconds_until_down
+
+
+def default_zone(call: Call) -> str:
+    """The zone of hosts whose aggregates name none."""
+    return call.parts.settings.fill(ServiceOptions).default_availability_zone
+
+
+def liveness_and_zones(call: Call) -> LivenessAndZones:
+    """What decides whether services are up, and in which zones they are."""
+    return LivenessAndZones(seconds_until_down(call), default_zone(call))
+
 
 AGENT = "nova-compute"
 APIS = ("nova-osapi_compute", "nova-metadata")
@@ -174,3 +202,38 @@ def _shown(call: Call, service: ServiceRecord) -> dict[str, Any]:
         "disabled_reason": service.disabled_reason,
     }
     return shown | ({"forced_down": service.forced_down} if call.version >= SHOWS_FORCED_DOWN else {})
+
+
+def list_names(call: CurrentCall) -> Response:
+    """List the zones that servers can be in."""
+    internal = liveness_and_zones(call).internal_zone
+    return _answer([_shown_zone(each, None) for each in _read(call) if each.name != internal])
+
+
+def list_details(call: CurrentCall) -> Response:
+    """List all zones with their hosts and services."""
+    return _answer([_shown_zone(each, _hosts(each.services)) for each in _read(call)])
+
+
+def _read(call: Call) -> list[ZoneRecord]:
+    """All zones, the available ones first."""
+    found = list_zones(call.parts.engine, call.parts.servers.times, liveness_and_zones(call))
+    return sorted(found, key=lambda zone: not zone.is_available)
+
+
+def _answer(zones: list[dict[str, Any]]) -> Response:
+    return answer({"availabilityZoneInfo": zones})
+
+
+def _shown_zone(zone: ZoneRecord, hosts: dict[str, Any] | None) -> dict[str, Any]:
+    return {"zoneName": zone.name, "zoneState": {"available": zone.is_available}, "hosts": hosts or None}
+
+
+def _hosts(services: tuple[ServiceRecord, ...]) -> dict[str, dict[str, Any]]:
+    """Host -> binary -> whether it is enabled and up; APIs are left out."""
+    found: dict[str, dict[str, Any]] = {}
+    for each in services:
+        if each.binary not in APIS:
+            state = {"active": True, "available": each.is_up, "updated_at": naive_time(each.updated_at)}
+            found.setdefault(each.host, {})[each.binary] = state
+    return found

@@ -13,9 +13,8 @@ from fastapi import Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from roost.api.call import Call, CurrentCall, answer
-from roost.api.image.bodies import Visibility
-from roost.api.image.images import describe_image
-from roost.api.times import parse_time
+from roost.api.image.images import Visibility, describe_image
+from roost.api.microversions import parse_time
 from roost.errors import BadInput
 from roost.records.image_catalogue import ImageFilters, Range, list_images
 from roost.records.paging import Page, SortBy

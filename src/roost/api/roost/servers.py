@@ -12,10 +12,10 @@ from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from roost.api.call import Call, CurrentCall, answer
-from roost.api.compute.paging import next_links, page_size
 from roost.api.compute.server_actions import ActionRequest, act_on_server
+from roost.api.compute.server_list import next_links, page_size
 from roost.api.compute.servers import DELETE, delete_server
-from roost.api.roost.planning import planned_by
+from roost.api.roost.questions import planned_by
 from roost.errors import BadInput, Forbidden
 from roost.records.listing import ServerFilters
 from roost.records.server import STATUSES, Server

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from roost.api.compute.extra_spec_rules import check_extra_spec
+from roost.api.compute.flavors import check_extra_spec
 from roost.errors import BadInput
 
 GOOD = {

@@ -3,7 +3,7 @@ import dataclasses
 
 import pytest
 
-from roost.api.compute.hypervisor_json import detailed
+from roost.api.compute.hypervisors import detailed
 from roost.api.microversions import v
 from roost.records.hypervisors import HypervisorRecord
 
