@@ -30,13 +30,13 @@ from sqlalchemy import Engine, bindparam, select, update
 
 from roost import Fleet
 from roost.clock import SystemClock
-from roost.cluster.plan import ClusterPlan, ClusterShape
 from roost.messages.objects.request import request_to_object
 from roost.records.fleet_import import import_fleet
 from roost.records.server import ACTIVE, RUNNING, Server
 from roost.records.servers import ServerStore
 from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema import compute_nodes, servers, services
+from roost.trial.plan import ClusterPlan, ClusterShape
 
 NO_BROKER = "rabbit://nobody@127.0.0.1:9/"
 """Lists send no messages."""

@@ -28,12 +28,12 @@ from benchmarks.workload import Workload
 from roost.client.interface import CloudClient
 from roost.client.rpc_client import open_client
 from roost.clock import SystemClock
-from roost.cluster.control import ClusterControl
-from roost.cluster.plan import ClusterPlan, ClusterShape
-from roost.cluster.state_folder import StateFolder
 from roost.records.servers import ServerStore
 from roost.scheduler.all_options import read_options
 from roost.store.engine import DatabaseOptions, open_engine
+from roost.trial.cluster import ClusterControl
+from roost.trial.plan import ClusterPlan, ClusterShape
+from roost.trial.state import StateFolder
 
 LONGEST_SECONDS = 120.0
 POLL_SECONDS = 0.05

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import httpx
 
 from roost.clock import SystemClock
-from roost.dev.cloud import DevCloud
-from roost.dev.state_directory import StateDirectory
 from roost.records.sign_in import SignIn
 from roost.records.users import SYSTEM, ProjectStore, ScryptCost, UserStore
+from roost.trial.dev_cloud import DevCloud
+from roost.trial.state import StateDirectory
 
 HOSTS = 10
 CHEAP = ScryptCost(2**4)

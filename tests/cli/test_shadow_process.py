@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from roost.cluster.private_servers import free_port
+from roost.trial.private_servers import free_port
 
 CONF = """
 [DEFAULT]

@@ -13,17 +13,17 @@ from sqlalchemy import text
 
 from roost.client.rpc_client import RpcClient
 from roost.clock import SystemClock
-from roost.dev import cloud as cloud_module
-from roost.dev import demonstration
-from roost.dev.cloud import DevCloud
-from roost.dev.demonstration import Demonstration, Scene
-from roost.dev.state_directory import StateDirectory
 from roost.errors import BadInput, DatabaseFull, MessageError, SchemaError, UnknownName
 from roost.messages.context import RequestContext
 from roost.messages.loopback import LoopbackTransport, find_dev_cloud
 from roost.messages.oslo import RpcOptions
 from roost.store import schema_upgrade
 from roost.store.schema_upgrade import check
+from roost.trial import demonstration
+from roost.trial import dev_cloud as cloud_module
+from roost.trial.demonstration import Demonstration, Scene
+from roost.trial.dev_cloud import DevCloud
+from roost.trial.state import StateDirectory
 
 HOSTS = 10
 CONTEXT = RequestContext.new("req-test", "admin", "admin", is_admin=True)

@@ -14,8 +14,8 @@ import time
 import pytest
 
 from roost.cli.main import main
-from roost.dev.state_directory import StateDirectory
 from roost.messages.loopback import VARIABLE
+from roost.trial.state import StateDirectory
 
 WAIT = threading.Event()
 
@@ -43,9 +43,9 @@ def test_once_shows_the_demonstration_keeps_nothing_and_ends_with_0(tmp_path):
 
 def test_quiet_runs_the_demonstration_without_a_word(capsys, monkeypatch):
     shown = []
-    monkeypatch.setattr("roost.dev.demonstration.SCENES", ())
+    monkeypatch.setattr("roost.trial.demonstration.SCENES", ())
     monkeypatch.setattr(
-        "roost.dev.demonstration.Demonstration._lose_a_host", lambda self: shown.append(self._out.print("1."))
+        "roost.trial.demonstration.Demonstration._lose_a_host", lambda self: shown.append(self._out.print("1."))
     )
     monkeypatch.setattr("roost.cli.dev.set_up_logging", lambda *_: None)
     assert main(["-q", "dev", "--once", "--hosts", "10"]) == 0
@@ -55,7 +55,7 @@ def test_quiet_runs_the_demonstration_without_a_word(capsys, monkeypatch):
 
 def test_once_ends_with_1_if_a_step_failed(capsys, monkeypatch):
     """D39"""
-    from roost.dev import demonstration
+    from roost.trial import demonstration
 
     monkeypatch.setattr(demonstration, "SCENES", [demonstration.Scene("Nothing has it.", "lost", "gone")])
     monkeypatch.setattr("roost.cli.dev.set_up_logging", lambda *_: None)
@@ -157,13 +157,13 @@ def test_what_is_refused_leaves_everything_as_it_was(capsys, monkeypatch, tmp_pa
 
 
 def test_a_full_database_is_one_line_and_exit_code_4(tmp_path, capsys, monkeypatch):
-    from roost.dev import cloud
     from roost.errors import DatabaseFull
+    from roost.trial import dev_cloud
 
     def full(*_):
         raise DatabaseFull("database sqlite:///x is full", "make room")
 
-    monkeypatch.setattr(cloud, "import_fleet", full)
+    monkeypatch.setattr(dev_cloud, "import_fleet", full)
     monkeypatch.setattr("roost.cli.dev.set_up_logging", lambda *_: None)
     code, line = refused(capsys, "--state-dir", tmp_path / "s")
     assert code == 4

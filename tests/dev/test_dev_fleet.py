@@ -3,8 +3,8 @@
 
 import pytest
 
-from roost.dev.fleet import LEAST_COUNT, MOST_COUNT, DevFleet
 from roost.sources.fleet_file import Fleet
+from roost.trial.fleet import LEAST_COUNT, MOST_COUNT, DevFleet
 
 
 @pytest.mark.parametrize("count", [LEAST_COUNT, 11, 17, 50, 200, MOST_COUNT])

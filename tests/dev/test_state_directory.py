@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from roost.dev import state_directory
-from roost.dev.state_directory import LOCK_NAME, StateDirectory, temporary_state, write_json
 from roost.errors import BadInput
+from roost.trial import state as state_directory
+from roost.trial.state import DEV_LOCK, StateDirectory, temporary_state, write_json
 
 
 def refusal(path, **more):
@@ -61,7 +61,7 @@ def test_fresh_removes_what_an_earlier_cloud_left(folder):
         (state.guest_folder / "guest.json").write_text("{}")
     with StateDirectory.open(folder, is_fresh=True) as state:
         assert state.read_facts() == {}
-        assert [each.name for each in folder.iterdir()] == [LOCK_NAME]
+        assert [each.name for each in folder.iterdir()] == [DEV_LOCK]
 
 
 def test_fresh_does_not_follow_a_link_out_of_the_folder(folder, tmp_path):

@@ -18,9 +18,9 @@ from tests.flow.cloud import UUID, Cloud, hosts_of, request
 
 from docs import _commands
 from roost.cli.main import main
-from roost.cluster.private_servers import free_port
 from roost.options.declare import declared
 from roost.scheduler.all_options import option_owners, read_options
+from roost.trial.private_servers import free_port
 
 ROOT = _commands.ROOT
 PAGE = (ROOT / "docs/how-to/run-the-scheduler.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from tests.interop.checks import print_table, tell
 from tests.interop.nova_cloud import running_cloud
 from tests.nova_stack.api_client import boot
 
-from roost.cluster.plan import ClusterShape
+from roost.trial.plan import ClusterShape
 
 HOSTS, BOOTS, CLIENTS, ROUNDS = 20, 50, 8, 3
 SIZE = {"vcpus": 1, "memory_mb": 512, "root_gb": 1}

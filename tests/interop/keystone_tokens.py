@@ -18,10 +18,10 @@ from tests.interop.checks import tell
 from tests.interop.openstack_command import OpenStack
 from tests.nova_stack.processes import ROOT
 
-from roost.cluster.private_servers import free_port, is_listening
 from roost.nova.keystone import CACHE_SECONDS
 from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade
+from roost.trial.private_servers import free_port, is_listening
 
 PACKAGES = ("keystone==30.0.0", "waitress")
 PROGRAM = ROOT / "tests" / "interop" / "keystone_server.py"

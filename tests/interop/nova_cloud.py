@@ -7,7 +7,7 @@ from tests.interop.checks import tell
 from tests.nova_stack.cloud import Cloud
 from tests.services.stack import Scheduler
 
-from roost.cluster.private_servers import free_port
+from roost.trial.private_servers import free_port
 
 
 @contextmanager

@@ -16,9 +16,9 @@ from tests.interop.checks import tell
 from tests.interop.openstack_command import OpenStack
 
 from roost.clock import SystemClock
-from roost.cluster.control import ClusterControl
-from roost.cluster.plan import ClusterShape
-from roost.cluster.state_folder import StateFolder
+from roost.trial.cluster import ClusterControl
+from roost.trial.plan import ClusterShape
+from roost.trial.state import StateFolder
 
 HOSTS, START_SECONDS = 10, 120
 SMALL, LARGE, IMAGE, ZONE, AGGREGATE = "interop.small", "interop.large", "interop-image", "interop-zone", "interop"

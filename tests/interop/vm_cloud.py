@@ -11,7 +11,7 @@ from tests.rpc.broker import RabbitMQ
 from tests.services.stack import ROOST
 from tests.store.servers import PostgreSQL
 
-from roost.cluster.private_servers import free_port
+from roost.trial.private_servers import free_port
 
 FLAVORS = [
     {"name": "tiny", "vcpus": 1, "memory_mb": 32, "root_gb": 0},

@@ -26,7 +26,7 @@ from tests.nova_stack.processes import (
     wait_for,
 )
 
-from roost.cluster.private_servers import free_port
+from roost.trial.private_servers import free_port
 
 SIZES = "16,32768,500,2"
 """Of the hosts: vcpus, MiB, GB, NUMA cells."""

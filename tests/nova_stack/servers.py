@@ -10,7 +10,7 @@ import subprocess
 from tests.nova_stack.processes import start, wait_for
 from tests.store.servers import needed
 
-from roost.cluster.private_servers import RabbitmqServer, as_user, free_port
+from roost.trial.private_servers import RabbitmqServer, as_user, free_port
 
 DATABASES = ("nova_api", "nova_cell0", "nova_cell1", "placement")
 

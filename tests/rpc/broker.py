@@ -9,7 +9,7 @@ from pathlib import Path
 import trustme
 from tests.store.servers import Server
 
-from roost.cluster.private_servers import RabbitmqServer, free_port, write_for
+from roost.trial.private_servers import RabbitmqServer, free_port, write_for
 
 
 class RabbitMQ(Server):

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from roost.cluster.private_servers import free_port
 from roost.errors import OptionError, RpcUnreachable
 from roost.messages.in_process import InProcessTransport
 from roost.messages.open_transport import open_transport, try_connection
 from roost.messages.oslo import RpcOptions
 from roost.options.read import read_settings
+from roost.trial.private_servers import free_port
 
 
 def run(code):

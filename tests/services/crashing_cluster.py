@@ -11,9 +11,6 @@ from tests.services import crash_points
 
 from roost.client.rpc_client import open_client
 from roost.clock import SystemClock
-from roost.cluster.control import DIED, ClusterControl
-from roost.cluster.plan import ClusterShape
-from roost.cluster.state_folder import StateFolder
 from roost.compute.drivers.fake import FakeHypervisors
 from roost.errors import BadInput, ProcessFailed, RpcTimeout, RpcUnreachable, ServerChanged
 from roost.ledger.audit import audit
@@ -22,6 +19,9 @@ from roost.records.server import ACTIVE, DELETED, ERROR, RUNNING
 from roost.records.servers import ServerStore
 from roost.scheduler.all_options import read_options
 from roost.store.engine import DatabaseOptions, open_engine
+from roost.trial.cluster import DIED, ClusterControl
+from roost.trial.plan import ClusterShape
+from roost.trial.state import StateFolder
 
 PATIENCE_SECONDS, CLEAN_SECONDS = 60, 20
 """For tasks, and for what they leave: a leaked claim lasts twice its timeout at most, until the next search."""

@@ -16,11 +16,11 @@ from pathlib import Path
 import yaml
 
 from roost.cli.main import main
-from roost.cluster.private_servers import free_port
 from roost.messages.objects.to_objects import NovaObjects
 from roost.messages.open_transport import open_transport
 from roost.messages.oslo import RpcOptions
 from roost.messages.scheduler_client import SchedulerClient
+from roost.trial.private_servers import free_port
 
 ROOST = [sys.executable, "-m", "roost"]
 READY_SECONDS = 60

@@ -9,8 +9,8 @@ import pytest
 from tests.services.stack import ROOST
 
 from roost.cli.main import main
-from roost.cluster.private_servers import free_port
-from roost.cluster.process import ProcessPlan
+from roost.trial.private_servers import free_port
+from roost.trial.process import ProcessPlan
 
 
 @pytest.fixture

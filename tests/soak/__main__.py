@@ -31,9 +31,9 @@ from tests.soak.sequences import run_sequences
 from tests.store.following import follow
 from tests.store.servers import MariaDB, PostgreSQL, Server
 
-from roost.cluster.plan import POSTGRESQL, RABBITMQ
 from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade
+from roost.trial.plan import POSTGRESQL, RABBITMQ
 
 RACES, REQUESTS, PER_HOST, MEMBERS = 3, 4000, 60, 40
 DEVICE_HOSTS, DEVICE_ROUNDS = 10, 8

@@ -11,8 +11,8 @@ from tests.services.crash_points import POINTS
 from tests.services.crashing_cluster import CrashingCluster, request_for
 from tests.soak.clients import Figures, Progress, no_progress
 
-from roost.cluster.plan import SERVICES
 from roost.records.listing import ServerFilters
+from roost.trial.plan import SERVICES
 
 MOVES = ("migrate_server_cold", "live_migrate_server")
 MOST_SERVERS = 12

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from sqlalchemy import create_engine, text
 
-from roost.cluster.private_servers import PostgresqlServer, as_user, find_program, free_port
 from roost.store.engine import parse_database_url
+from roost.trial.private_servers import PostgresqlServer, as_user, find_program, free_port
 
 START_SECONDS = 60
 LIMITED_USER, LIMITED_PASSWORD = "roost", "not-easy-to-guess"

@@ -9,7 +9,7 @@ from benchmarks import claims_bench, suite
 from benchmarks.workload import read_workload
 
 from roost import BadInput
-from roost.cluster import private_servers
+from roost.trial import private_servers
 
 TINY = {
     "description": "a workload for tests",

@@ -6,7 +6,6 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 from tests.store.servers import LIMITED_PASSWORD, LIMITED_USER
 
-from roost.cluster.private_servers import free_port
 from roost.errors import (
     DatabaseConflict,
     DatabaseError,
@@ -20,6 +19,7 @@ from roost.store import engine as engines
 from roost.store.engine import BEGINS_WRITING
 from roost.store.schema_upgrade import check, upgrade
 from roost.store.transactions import database_errors
+from roost.trial.private_servers import free_port
 
 SERVERS = ("postgresql", "mariadb")
 SECRET = "s3cr3t-word"

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from roost.cluster.state_folder import StateFolder, default_state_folder
-from roost.dev.state_directory import StateDirectory
 from roost.errors import BadInput
 from roost.messages.loopback import default_state_directory, take_lock, write_in_one_step
+from roost.trial.state import StateDirectory, StateFolder, default_state_folder
 
 
 @pytest.mark.parametrize("named", ["relative", "", None])

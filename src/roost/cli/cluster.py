@@ -13,10 +13,10 @@ from roost.cli.arguments import RoostCommand, path_argument, whole_number
 from roost.cli.columns import titled
 from roost.cli.output import Report, ReportCommand, console
 from roost.clock import SystemClock
-from roost.cluster.control import RUNNING, START_SECONDS, STOP_SECONDS, ClusterControl
-from roost.cluster.plan import FAKE, LIBVIRT, ClusterPlan, ClusterShape
-from roost.cluster.state_folder import StateFolder, default_state_folder
 from roost.errors import BadInput
+from roost.trial.cluster import RUNNING, START_SECONDS, STOP_SECONDS, ClusterControl
+from roost.trial.plan import FAKE, LIBVIRT, ClusterPlan, ClusterShape
+from roost.trial.state import StateFolder, default_state_folder
 
 COLUMNS = titled("Process", "Pid", "State", "Ready", "Address", "Since", "Log")
 SOMETHING_IS_DOWN = 1

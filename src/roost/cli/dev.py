@@ -24,17 +24,17 @@ from roost.api.process import open_listener
 from roost.cli.arguments import RoostCommand, path_argument, whole_number
 from roost.cli.output import console
 from roost.clock import Clock, SystemClock
-from roost.dev.fleet import LEAST_COUNT, MOST_COUNT, USUAL_COUNT
-from roost.dev.state_directory import StateDirectory, check_writable, temporary_state, write_json
 from roost.errors import BadInput, ServerFailed
 from roost.messages.loopback import VARIABLE, default_state_directory
 from roost.scheduler.all_options import read_options
 from roost.services.lifecycle import CHECK_INTERVAL_SECONDS, Signals
 from roost.services.logs import set_up_logging
 from roost.services.options import LogOptions
+from roost.trial.fleet import LEAST_COUNT, MOST_COUNT, USUAL_COUNT
+from roost.trial.state import StateDirectory, check_writable, temporary_state, write_json
 
 if TYPE_CHECKING:
-    from roost.dev.cloud import DevCloud
+    from roost.trial.dev_cloud import DevCloud
 
 API_PORT = 8774
 """Port of the API, nova's."""
@@ -174,8 +174,8 @@ def _run(
 
     `out`: where the demonstration is shown.
     """
-    from roost.dev.cloud import DevCloud  # loads all services, which takes a second
-    from roost.dev.demonstration import Demonstration
+    from roost.trial.demonstration import Demonstration
+    from roost.trial.dev_cloud import DevCloud  # loads all services, which takes a second
 
     set_up_logging(LogOptions(log_file=str(state.new_log_file())), "roost-dev")
     clock = SystemClock()

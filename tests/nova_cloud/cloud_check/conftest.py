@@ -9,10 +9,10 @@ import pytest
 from tests.nova_cloud.databases.conftest import DUMPS, Filled
 
 from roost.cli.main import main
-from roost.cluster.private_servers import free_port
 from roost.nova.databases.api import CELL0_UUID
 from roost.nova.databases.tables import API as API_TABLES
 from roost.nova.databases.tables import CELL as CELL_TABLES
+from roost.trial.private_servers import free_port
 
 USER, PASSWORD = "cloud_reader", "hush-password"
 

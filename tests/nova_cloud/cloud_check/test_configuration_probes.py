@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The broker and the plugins, as `roost cloud check` tells of them."""
 
-from roost.cluster.private_servers import free_port
 from roost.nova.surveys import FAILED, OK, probe_broker, probe_plugins
 from roost.scheduler.all_options import read_options
+from roost.trial.private_servers import free_port
 
 
 def configured(**sections):

@@ -5,7 +5,7 @@ import pytest
 from tests.nova_cloud.cloud_check.conftest import PASSWORD, USER
 from tests.store.servers import LIMITED_USER
 
-from roost.cluster.private_servers import free_port
+from roost.trial.private_servers import free_port
 
 API, CELL = "API database", "cell cell1"
 

@@ -7,9 +7,9 @@ import socket
 import pytest
 from tests.nova_cloud.placement.keystone_stub import KeystoneStub
 
-from roost.cluster.private_servers import free_port
 from roost.nova.check import READ_SECONDS, survey_placement
 from roost.nova.surveys import FAILED, OK
+from roost.trial.private_servers import free_port
 
 
 @pytest.fixture

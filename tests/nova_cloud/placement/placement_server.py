@@ -16,8 +16,8 @@ from pathlib import Path
 from sqlalchemy import create_engine, text
 from tests.store.servers import PostgreSQL
 
-from roost.cluster.private_servers import find_postgresql, free_port
 from roost.store.engine import parse_database_url
+from roost.trial.private_servers import find_postgresql, free_port
 
 PACKAGES = ["openstack-placement==16.0.0", "waitress", "psycopg2-binary"]
 FOLDER = Path(__file__).resolve().parents[3] / "build" / "placement-env"

@@ -7,10 +7,10 @@ import uuid
 import pytest
 from tests.nova_cloud.placement.fault_proxy import conflict
 
-from roost.cluster.private_servers import free_port
 from roost.errors import PlacementConflict, PlacementUnavailable
 from roost.nova.placement.allocations import AllocationWriter
 from roost.nova.placement.providers import ProviderReader
+from roost.trial.private_servers import free_port
 
 
 def refused(cloud, *requests):

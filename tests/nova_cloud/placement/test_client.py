@@ -8,7 +8,6 @@ import uuid
 import pytest
 from tests.nova_cloud.placement.keystone_stub import KeystoneStub
 
-from roost.cluster.private_servers import free_port
 from roost.errors import (
     PlacementBadRequest,
     PlacementError,
@@ -18,6 +17,7 @@ from roost.errors import (
 )
 from roost.nova.placement.client import PlacementClient, make_adapter
 from roost.services.logs import bound
+from roost.trial.private_servers import free_port
 
 PATH = "/resource_providers"
 

@@ -15,15 +15,15 @@ from sqlalchemy import Engine, create_engine, text
 
 from roost.api.first_users import make_first_users
 from roost.clock import Clock
-from roost.cluster.plan import DATABASE, KINDS, POSTGRESQL, SERVICES, ClusterPlan, ClusterShape
-from roost.cluster.private_servers import PostgresqlServer, RabbitmqServer, as_user, is_listening
-from roost.cluster.process import POLL_SECONDS, ProcessPlan, Started, end_left_behind, stop_processes
-from roost.cluster.state_folder import StateFolder
 from roost.errors import BadInput, ProcessFailed, nearest
 from roost.records.fleet_import import import_fleet
 from roost.sources.fleet_file import Fleet
 from roost.store.engine import DatabaseOptions, open_engine, parse_database_url
 from roost.store.schema_upgrade import upgrade
+from roost.trial.plan import DATABASE, KINDS, POSTGRESQL, SERVICES, ClusterPlan, ClusterShape
+from roost.trial.private_servers import PostgresqlServer, RabbitmqServer, as_user, is_listening
+from roost.trial.process import POLL_SECONDS, ProcessPlan, Started, end_left_behind, stop_processes
+from roost.trial.state import StateFolder
 
 CATALOGUE: dict[str, Any] = {
     "flavors": [

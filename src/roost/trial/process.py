@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from roost.clock import Clock
-from roost.cluster.private_servers import LOOPBACK, is_listening
+from roost.trial.private_servers import LOOPBACK, is_listening
 
 POLL_SECONDS = 0.05
 HEALTH_SECONDS = 2.0

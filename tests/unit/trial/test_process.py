@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from roost.clock import SystemClock
-from roost.cluster.process import ProcessPlan, Started, stop_processes
+from roost.trial.process import ProcessPlan, Started, stop_processes
 
 STUBBORN = "trap '' TERM; echo up; sleep 60"
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from roost.clock import SystemClock
-from roost.cluster import control as control_module
-from roost.cluster.control import ClusterControl
-from roost.cluster.plan import ClusterShape
-from roost.cluster.private_servers import free_port
-from roost.cluster.process import ProcessPlan
-from roost.cluster.state_folder import StateFolder
 from roost.errors import BadInput, ProcessFailed
 from roost.records.catalogue import read_flavors
 from roost.store.engine import DatabaseOptions, open_engine
+from roost.trial import cluster as control_module
+from roost.trial.cluster import ClusterControl
+from roost.trial.plan import ClusterShape
+from roost.trial.private_servers import free_port
+from roost.trial.process import ProcessPlan
+from roost.trial.state import StateFolder
 
 
 class Cluster:

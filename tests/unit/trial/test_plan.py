@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from roost.cli.main import main
-from roost.cluster.plan import ClusterPlan, ClusterShape
-from roost.cluster.state_folder import StateFolder, default_state_folder
 from roost.errors import BadInput
+from roost.trial.plan import ClusterPlan, ClusterShape
+from roost.trial.state import StateFolder, default_state_folder
 
 GIVEN = {"database": "postgresql://roost:secret@db/roost", "broker": "rabbit://roost:secret@mq/"}
 

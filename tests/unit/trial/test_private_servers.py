@@ -6,9 +6,9 @@ import stat
 
 import pytest
 
-from roost.cluster import private_servers
-from roost.cluster.private_servers import PostgresqlServer, RabbitmqServer, as_user
 from roost.errors import BadInput
+from roost.trial import private_servers
+from roost.trial.private_servers import PostgresqlServer, RabbitmqServer, as_user
 
 
 def test_a_server_that_is_missing_is_named_with_its_package(monkeypatch, tmp_path):

@@ -23,8 +23,6 @@ from roost.compute.options import FakeDriverOptions
 from roost.compute.process import ComputeService
 from roost.conductor.process import METHODS as CONDUCTOR_METHODS
 from roost.conductor.process import ConductorService
-from roost.dev.fleet import GPU_ALIAS, GROUP, DevFleet, HostKind
-from roost.dev.state_directory import StateDirectory
 from roost.errors import SchemaError
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
@@ -45,6 +43,8 @@ from roost.services.metrics import Metrics
 from roost.sources.fleet_file import Fleet
 from roost.store.engine import DatabaseOptions, open_engine
 from roost.store.schema_upgrade import upgrade
+from roost.trial.fleet import GPU_ALIAS, GROUP, DevFleet, HostKind
+from roost.trial.state import StateDirectory
 
 REPORT_SECONDS, DOWN_SECONDS = 2, 5
 """Interval of heartbeats, and without one for how long a host counts as down: short, to see it happen."""

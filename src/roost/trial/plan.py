@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from roost.cluster.private_servers import LOOPBACK, PostgresqlServer, RabbitmqServer, as_user, free_port
-from roost.cluster.process import ProcessPlan
-from roost.cluster.state_folder import StateFolder
 from roost.errors import BadInput, OptionError
 from roost.messages.loopback import write_in_one_step
 from roost.messages.open_transport import IN_PROCESS, check_transport
 from roost.messages.oslo import RpcOptions
 from roost.store.engine import DatabaseOptions, open_engine, parse_database_url
+from roost.trial.private_servers import LOOPBACK, PostgresqlServer, RabbitmqServer, as_user, free_port
+from roost.trial.process import ProcessPlan
+from roost.trial.state import StateFolder
 
 POSTGRESQL, NAMES, RABBITMQ = "postgresql", "epmd", "rabbitmq"
 CONDUCTOR, SCHEDULER, COMPUTE, API = "conductor", "scheduler", "compute", "api"

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from roost.dev.cloud import DevCloud
 from roost.errors import BadInput, RoostError, UnknownName
 from roost.model.decision import Decision, Ranked, Selection
+from roost.trial.dev_cloud import DevCloud
 
 PATIENCE_SECONDS = 30.0
 """How long the demonstration waits for something to happen before it says that it did not."""
