@@ -6,8 +6,8 @@ import io
 import pytest
 from tests.cli.conftest import FLEET
 
-from roost.cli import inspected_fleet
-from roost.cli.progress_bar import changing_bar
+from roost.cli import fleet_arguments
+from roost.cli.output import changing_bar
 from roost.sources.snapshot import Snapshot
 
 SERVER = """\
@@ -68,7 +68,7 @@ def test_a_snapshot_gives_the_answer_of_the_fleet_it_was_taken_of(roost, capacit
 
 def test_without_a_file_the_live_cloud_is_counted(roost, capacity, tmp_path, monkeypatch):
     roost("snapshot", "save", "x.snap", "--fleet", tmp_path / "fleet.yaml")
-    monkeypatch.setattr(inspected_fleet, "load_live_snapshot", lambda *arguments: Snapshot.load("x.snap"))
+    monkeypatch.setattr(fleet_arguments, "load_live_snapshot", lambda *arguments: Snapshot.load("x.snap"))
     asked = ("--flavor", "small", "-f", "json")
     assert roost("capacity", *asked).record == capacity(*asked).record
 

@@ -13,9 +13,8 @@ from tests.parity import random_fleets, random_requests
 from tests.unit.questions.random_headroom import random_document, random_request
 
 from roost import Fleet, NoValidHost, Scheduler
-from roost.cli.explanation_report import explanation_report
-from roost.cli.headroom_report import hosts_report, one_flavor_report
-from roost.cli.host_explanation_report import host_explanation_report
+from roost.cli.capacity import hosts_report, one_flavor_report
+from roost.cli.explain import explanation_report, host_explanation_report
 from roost.errors import BadInput, RoostError
 from roost.hosts import HostTable
 from roost.model.json_records import to_json

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 import yaml
 
-from roost.cli.written_file import write_atomically
+from roost.cli.output import write_atomically
 from roost.errors import BadInput
 from roost.sources.fleet_file import Fleet
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.cli.what_if_arguments import arguments_for
+from roost.cli.fleet_arguments import arguments_for
 from roost.model.remedy import AggregateChange, HostChange, OptionChange, RequestChange
 
 FLEET = str(Path(__file__).parents[2] / "examples" / "fleet.yaml")

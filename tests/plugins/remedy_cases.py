@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 from docs import _generate
 from roost.cli.arguments import Parser, add_config_arguments
-from roost.cli.explanation_report import explanation_report
-from roost.cli.host_explanation_report import host_explanation_report
-from roost.cli.what_if_arguments import add_what_if_arguments, arguments_for, what_if_fleet, what_if_options
+from roost.cli.explain import explanation_report, host_explanation_report
+from roost.cli.fleet_arguments import add_what_if_arguments, arguments_for, what_if_fleet, what_if_options
 from roost.hosts import HostTable, Inventory
 from roost.library import Scheduler
 from roost.model.remedy import apply_all_to_request

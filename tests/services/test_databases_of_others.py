@@ -33,7 +33,7 @@ def config(tmp_path, monkeypatch):
         pytest.fail("workers are started, which cannot work")
 
     monkeypatch.setattr(Supervisor, "start", no_worker)
-    monkeypatch.setattr("roost.cli.service_command.set_up_logging", lambda options, binary: None)
+    monkeypatch.setattr("roost.cli.service.set_up_logging", lambda options, binary: None)
 
     def make(*statements, upgraded=False, connection=f"sqlite:///{tmp_path}/cell.db"):
         if upgraded:

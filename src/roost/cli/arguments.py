@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Argument parsing that raises BadInput, so that a wrong argument is reported in one line like any other error."""
+"""Argument parsing that raises BadInput, so that a wrong argument is reported in one line like any other error.
+
+The arguments that give the size of an instance: a flavor by its name, or its parts.
+
+The arguments that describe a request for instances, of commands that place it or explain it on a fleet.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +17,13 @@ from typing import Any, NoReturn
 from cliff.command import Command
 
 from roost.errors import BadInput, FieldError, nearest
+from roost.library import Scheduler
+from roost.model import Flavor, RequestSpec
 from roost.model.kinds import MOST, WholeNumber
+from roost.model.request import with_canonical_uuids
 from roost.options.files import files_in
+from roost.questions.plan import MOST_INSTANCES, check_hosts, check_zone
+from roost.sources.fleet_file import Fleet
 
 
 class Parser(argparse.ArgumentParser):
@@ -156,3 +166,100 @@ def group_by_key(pairs: Sequence[tuple[str, str]]) -> dict[str, tuple[str, ...]]
     for key, value in pairs:
         grouped[key] = (*grouped.get(key, ()), value)
     return grouped
+
+
+def add_size_arguments(group: Any, flavor_help: str) -> None:
+    """Add --flavor, --vcpus, --ram and --disk to an argument group."""
+    amount = whole_number(least=0)
+    group.add_argument("--flavor", metavar="NAME", help=flavor_help)
+    group.add_argument("--vcpus", type=amount, metavar="N", help="virtual CPUs")
+    group.add_argument("--ram", type=amount, metavar="MIB", help="memory, MiB")
+    group.add_argument("--disk", type=amount, metavar="GB", help="root disk, GiB (default: 0)")
+
+
+def check_size(parsed_args: argparse.Namespace) -> None:
+    """BadInput unless there is either a flavor, or its parts."""
+    parts = {"--vcpus": parsed_args.vcpus, "--ram": parsed_args.ram, "--disk": parsed_args.disk}
+    given = [option for option, amount in parts.items() if amount is not None]
+    if parsed_args.flavor and given:
+        raise BadInput(f"--flavor and {given[0]} contradict each other", "give one or the other")
+    if not parsed_args.flavor and not {"--vcpus", "--ram"} <= set(given):
+        hint = "give --flavor NAME, or --vcpus N --ram MIB and, if it has one, --disk GB"
+        raise BadInput("the size of the instance is missing", hint)
+
+
+def flavor_parts(parsed_args: argparse.Namespace) -> dict[str, Any]:
+    """Fields of a flavor made of --vcpus, --ram and --disk."""
+    size = {"vcpus": parsed_args.vcpus, "memory_mb": parsed_args.ram, "root_gb": parsed_args.disk or 0}
+    return {"name": "custom", **size}
+
+
+def add_request_arguments(parser: argparse.ArgumentParser, is_to_be_counted: bool = False) -> None:
+    """Add --flavor or its parts, and all that a request may say.
+
+    `is_to_be_counted`: the command finds out how many instances fit, so there is no --count, and no size means all.
+    """
+    default = " (default: every flavor)" if is_to_be_counted else ""
+    size = parser.add_argument_group(f"size: a flavor of the fleet, or its parts{default}")
+    add_size_arguments(size, "flavor of the fleet file")
+    request = parser.add_argument_group("request")
+    if is_to_be_counted:
+        parser.set_defaults(count=1)
+    else:
+        _add_count(request)
+    _add_request(request)
+
+
+def _add_count(what: Any) -> None:
+    what.add_argument(
+        "--count",
+        type=whole_number(least=1, most=MOST_INSTANCES),
+        default=1,
+        metavar="N",
+        help="how many instances (default: 1); all are placed, or none",
+    )
+
+
+def _add_request(what: Any) -> None:
+    what.add_argument("--image", metavar="NAME", help="image of the fleet file")
+    what.add_argument("--availability-zone", metavar="ZONE", help="only hosts of this zone")
+    what.add_argument(
+        "--hint",
+        type=key_and_value,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="scheduler hint; repeatable",
+    )
+    what.add_argument("--group", metavar="NAME", help="server group of the fleet file")
+    what.add_argument("--project", metavar="ID", help="project that asks")
+    what.add_argument("--ignore-host", action="append", metavar="HOST", help="leave out this host; repeatable")
+    what.add_argument(
+        "--force-host", action="append", metavar="HOST", help="only this host, and ask no filter; repeatable"
+    )
+
+
+def build_request(parsed_args: argparse.Namespace, fleet: Fleet, scheduler: Scheduler) -> RequestSpec:
+    """The request that the arguments describe, whose size was checked. UnknownName for a name that is not there."""
+    if parsed_args.availability_zone:
+        check_zone(parsed_args.availability_zone, fleet, scheduler)
+    for option in ("ignore_host", "force_host"):
+        check_hosts(getattr(parsed_args, option) or (), fleet)
+    return RequestSpec(
+        flavor=build_flavor(parsed_args, fleet),
+        image=fleet.image(parsed_args.image) if parsed_args.image else None,
+        num_instances=parsed_args.count,
+        project_id=parsed_args.project,
+        availability_zone=parsed_args.availability_zone,
+        scheduler_hints=with_canonical_uuids(group_by_key(parsed_args.hint)) if parsed_args.hint else {},
+        instance_group=fleet.server_group(parsed_args.group) if parsed_args.group else None,
+        ignore_hosts=tuple(parsed_args.ignore_host) if parsed_args.ignore_host else None,
+        force_hosts=tuple(parsed_args.force_host) if parsed_args.force_host else None,
+    )
+
+
+def build_flavor(parsed_args: argparse.Namespace, fleet: Fleet) -> Flavor:
+    """The flavor of --flavor from the fleet, or one made of --vcpus, --ram and --disk."""
+    if parsed_args.flavor:
+        return fleet.flavor(parsed_args.flavor)
+    return Flavor(**flavor_parts(parsed_args))

@@ -14,10 +14,8 @@ import yaml
 
 from roost.cli.arguments import RoostCommand, add_snapshot_argument
 from roost.cli.columns import Columns, titled
-from roost.cli.db import DbCommand
-from roost.cli.output import YAML_DUMPER, Report
-from roost.cli.progress_bar import progress_bar
-from roost.cli.written_file import write_atomically
+from roost.cli.ledger import DbCommand
+from roost.cli.output import YAML_DUMPER, Report, progress_bar, write_atomically
 from roost.clock import SystemClock
 from roost.errors import BadInput
 from roost.records.fleet_export import export_fleet

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from roost.cli.arguments import path_argument
-from roost.cli.db import DbCommand
+from roost.cli.ledger import DbCommand
 from roost.clock import SystemClock
 from roost.errors import BadInput
 from roost.records.tokens import TokenStore

@@ -4,11 +4,14 @@
 Exit codes: 0 done, 1 no host fits or all or part of a change failed or a check found something, 2 wrong input and
 nothing was changed, 3 a plugin failed, 4 the database or the cloud cannot be used, 70 a bug in Roost, 74 the answer
 could not be written, 130 interrupted.
+
+`roost help`: the list of commands, or the arguments of one.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import errno
 import io
 import logging
@@ -21,10 +24,10 @@ from typing import Any
 
 from cliff.app import App
 from cliff.commandmanager import CommandManager
+from cliff.complete import CompleteCommand
 
 import roost
-from roost.cli.arguments import Parser
-from roost.cli.help import Complete, Help, help_text, unknown_command
+from roost.cli.arguments import Parser, RoostCommand
 from roost.cli.output import console
 from roost.clock import Clock, SystemClock
 from roost.errors import (
@@ -43,7 +46,69 @@ from roost.errors import (
     RpcUnreachable,
     ServerFailed,
     ServiceUnavailable,
+    UnknownName,
 )
+
+
+class Help(RoostCommand):
+    """Explain a command and its arguments."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """The parser, with the name of the command to explain."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("command", nargs="*", metavar="COMMAND", help="its name; all are listed without one")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        """Print the help on stdout, as it was requested and is no error."""
+        sys.stdout.write(help_text(self.app, parsed_args.command))
+
+
+class Complete(CompleteCommand, RoostCommand):  # in this order: the parser of the second is extended by the first
+    """Print a script that completes commands and options in bash."""
+
+    def get_epilog(self) -> str:
+        """An empty text; the default names cliff."""
+        return ""
+
+
+def help_text(app: Any, words: list[str]) -> str:
+    """The help of the command named by the first of `words`; that of the program where there are none."""
+    if not words:
+        return f"{app.parser.format_help()}\ncommands:\n{_command_list(app)}\nroost help COMMAND says more.\n"
+    try:
+        factory, name, _ = app.command_manager.find_command(words)
+    except ValueError:
+        raise unknown_command(app, words) from None
+    return str(factory(app, app.options, cmd_name=name).get_parser(f"{app.NAME} {name}").format_help())
+
+
+_REPLACED = {"demo": "dev --once"}
+"""Commands that no longer exist, and what to type instead."""
+
+
+def unknown_command(app: Any, words: list[str]) -> UnknownName:
+    """An error that names an unknown command; its hint: what has replaced it, or the nearest known one."""
+    if replacement := _REPLACED.get(words[0]):
+        return UnknownName(f"unknown command {words[0]!r}", f"use roost {replacement}")
+    return UnknownName(f"unknown command {words[0]!r}", _nearest_command(app, words))
+
+
+def _nearest_command(app: Any, words: list[str]) -> str:
+    names = sorted(name for name, _ in app.command_manager)
+    close = [name for name in names if name.startswith(words[0])]
+    close = close or difflib.get_close_matches(" ".join(words[:2]), names, n=1)
+    close = close or difflib.get_close_matches(words[0], names, n=1)
+    return f"did you mean {' or '.join(close)}?" if close else "see roost help"
+
+
+def _command_list(app: Any) -> str:
+    lines, points = [], sorted(app.command_manager)
+    width = max(len(name) for name, _ in points)
+    for name, point in points:
+        summary = point.load()(app, None, cmd_name=name).get_description().splitlines()[0].rstrip(".")
+        lines.append(f"  {name:<{width}} {summary}\n")
+    return "".join(lines)
 
 
 class Roost(App):

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printing of results: a Report as a table, CSV or plain values, or its whole record as JSON or YAML."""
+"""Printing of results: a Report as a table, CSV or plain values, or its whole record as JSON or YAML.
+
+A progress bar for commands that work through many items.
+
+Files that commands write: readers never see a partial one.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +15,21 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
 from roost.cli.arguments import RoostCommand
 from roost.cli.columns import Columns, fields, find_columns, titled
+from roost.errors import BadInput
 
 FORMATS = ("table", "json", "yaml", "csv", "value")
 UNBOUNDED_WIDTH = 10_000
@@ -218,3 +227,47 @@ def console(stderr: bool = False) -> Console:
         color_system=colours,  # type: ignore[arg-type]
         width=None if is_terminal else UNBOUNDED_WIDTH,
     )
+
+
+@contextmanager
+def progress_bar(what: str, total: int, is_quiet: bool = False) -> Iterator[Callable[[int], None]]:
+    """A function that advances a progress bar on stderr; the bar is shown only on a terminal."""
+    with _make_bar(is_quiet) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda more: bar.advance(task, more)
+
+
+@contextmanager
+def changing_bar(is_quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """A function that sets a progress bar: what is being done, how many items of it are done, and of how many."""
+    with _make_bar(is_quiet) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
+
+
+def _make_bar(is_quiet: bool) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=console(stderr=True),
+        transient=True,
+        redirect_stdout=False,
+        disable=is_quiet or not sys.stderr.isatty(),
+    )
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write to a temporary file in the target folder, then rename it. BadInput where that is not possible."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        try:
+            with temporary.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror or error}", "name a file that can be written") from None

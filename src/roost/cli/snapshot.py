@@ -9,9 +9,8 @@ from pathlib import Path
 
 from roost.cli.arguments import add_cloud_argument, add_config_arguments, config_files, path_argument
 from roost.cli.columns import titled
-from roost.cli.inspected_fleet import load_live_snapshot
-from roost.cli.output import Report, ReportCommand
-from roost.cli.written_file import write_atomically
+from roost.cli.fleet_arguments import load_live_snapshot
+from roost.cli.output import Report, ReportCommand, write_atomically
 from roost.clock import SystemClock
 from roost.records.server_views import time_text
 from roost.scheduler.all_options import read_options

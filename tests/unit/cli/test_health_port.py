@@ -6,7 +6,7 @@ import re
 import urllib.request
 from types import SimpleNamespace
 
-from roost.cli.service_command import health_server
+from roost.cli.service import health_server
 from roost.services.metrics import Metrics
 
 

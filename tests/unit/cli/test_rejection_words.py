@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from roost.cli.rejection_words import what_is_wrong
+from roost.cli.explain import what_is_wrong
 from roost.filters.base import Filter
 from roost.plugins.registry import FILTERS
 from roost.questions.funnel import subject_of

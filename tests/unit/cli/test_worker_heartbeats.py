@@ -3,7 +3,7 @@
 
 from types import SimpleNamespace
 
-from roost.cli.service_command import ReportingService
+from roost.cli.service import ReportingService
 
 
 def worker_of(is_alive):
