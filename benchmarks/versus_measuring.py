@@ -26,7 +26,7 @@ from roost.scheduler.all_options import read_options
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.checks import capacity_checks
 from roost.scheduler.pipeline import Pipeline
-from roost.testing.conformance_cases import build_request, build_table
+from roost.testing.vectors import build_request, build_table
 
 STREAM_RUNS = 5
 MOST_IN_A_STREAM = 5_000

@@ -22,7 +22,7 @@ from typing import Any
 from conformance.comparing import Answer, Difference
 from roost.model.cpu_policy import ANY, LARGE, SMALL
 from roost.model.numa import InstanceTopology
-from roost.testing.conformance_cases import build_request
+from roost.testing.vectors import build_request
 
 NUMA_FILTER = "NUMATopologyFilter"
 Names = set[tuple[str, str]]

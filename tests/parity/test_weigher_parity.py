@@ -16,8 +16,7 @@ from roost.model.decision import Scores
 from roost.plugins.registry import WEIGHERS
 from roost.scheduler.full_scan import weigh
 from roost.testing import make_spec
-from roost.testing.strategies.columns import UUIDS
-from roost.testing.strategies.hosts import RATIOS
+from roost.testing.strategies.hosts import RATIOS, UUIDS
 from roost.testing.strategies.numa_pci import DEVICES
 from roost.testing.strategies.requests import IMAGE_PROPERTIES
 

@@ -13,7 +13,7 @@ from benchmarks.versus_figure import draw
 from benchmarks.versus_fleet import FILTERS, SERVICE_DOWN_TIME, WEIGHERS, make_hosts, make_request_records
 from benchmarks.versus_measuring import compare, figures, make_pipeline, passing_rows, place
 
-from roost.testing.conformance_cases import build_request, build_table
+from roost.testing.vectors import build_request, build_table
 
 
 class StandIn:

@@ -5,36 +5,202 @@ Reads one case per line and writes one answer per line, flushed after each, so t
 open and converse with it. A line of a recorded file, which holds a case and nova's answer, is accepted too. An
 invalid case gives an answer with only `id` and `error`. Errors have the class names of nova's. In nova, placement
 checks capacity, so the capacity stage is left out here.
+
+Parses the hosts and the request of a conformance case, with the defaults of the conformance format.
+
+The part of a conformance answer after filtering: weights, order, selections, and consumed resources.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from roost.errors import RoostError
+from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.filters.base import Filter
-from roost.hosts import Hosts
-from roost.plugins.registry import FILTERS
+from roost.hosts import HostRecord, Hosts, HostTable
+from roost.hosts.arrays import RowArray
+from roost.model import RequestSpec, Selection
+from roost.model.aggregate import split_values
+from roost.model.json_records import request_from_json
+from roost.model.numa import derive_topology
+from roost.options.declare import declared
+from roost.options.settings import Settings
+from roost.plugins.registry import FILTERS, WEIGHERS
 from roost.scheduler.all_options import read_options
 from roost.scheduler.build import make_plugins
 from roost.scheduler.checks import filter_checks, is_forced
+from roost.scheduler.full_scan import weigh
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.prefilters import named_host_checks
-from roost.testing.conformance_cases import build_request, build_table
-from roost.testing.conformance_choices import (
-    default_zone,
-    error_of,
-    multiplier_options,
-    plain_pipeline,
-    selections,
-    weigher_classes,
-    weights,
-)
+from roost.scheduler.pipeline import Pipeline
+from roost.scheduler.prefilters import PrefilterOptions, named_host_checks
+from roost.sources.fields import HOST_FIELDS
+from roost.weighers.base import Weigher
+
+_DEFAULTS: dict[str, Any] = {
+    "free_ram_mb": 0,
+    "free_disk_mb": 0,
+    "vcpus_used": 0,
+    "cpu_allocation_ratio": 16.0,
+    "ram_allocation_ratio": 1.5,
+    "disk_allocation_ratio": 1.0,
+    "host_ip": "10.0.0.1",
+}
+_COUNTERS = {"num_instances": "num_instances", "num_io_ops": "io_workload", "failed_builds": "failed_builds"}
+_REQUEST_NAMES = {"group": "instance_group"}
+
+
+def build_table(hosts: Sequence[Mapping[str, Any]], service_down_time: int) -> tuple[HostTable, RowArray]:
+    """The table of a case, and its rows in the order in which the case lists the hosts."""
+    records = [build_record(host) for host in hosts]
+    table = HostTable.of(records)
+    up = [record.service.is_up(service_down_time) for record in records]
+    rows = np.array([table.find_row((record.host, record.nodename)) for record in records], dtype=np.intp)
+    table.writable_column("is_up")[rows] = up
+    table.writable_column("is_bare_metal")[:] = False  # today's nova uses resource classes for bare metal
+    return table, rows
+
+
+def build_record(host: Mapping[str, Any]) -> HostRecord:
+    """The record of one host. Counters that are not given are read from `stats`, as in nova, else 0."""
+    values = dict(_DEFAULTS)
+    for name, value in host.items():
+        if value is None and name not in ("metrics", "cpu_info", "numa", "host_ip", "hypervisor_type"):
+            continue
+        values[name] = None if value is None else HOST_FIELDS[name].kind.strict(value, name)
+    values.pop("cpu_info_is_dict", None)
+    for counter, stat in _COUNTERS.items():
+        values.setdefault(counter, int(values.get("stats", {}).get(stat, 0)))
+    return HostRecord(**values)
+
+
+def build_request(request: Mapping[str, Any]) -> RequestSpec:
+    """The request of a case. Fields with other names in the format are renamed, null fields take their defaults."""
+    plain = {_REQUEST_NAMES.get(name, name): value for name, value in request.items() if value is not None}
+    plain.pop("instance_uuids", None)
+    is_derived = plain.get("numa_topology") == "auto" and plain.pop("numa_topology")
+    spec = request_from_json(plain)
+    if is_derived:
+        return replace(spec, numa_topology=derive_topology(spec.flavor, spec.image))
+    return spec
+
+
+_CONSUMED = ("free_ram_mb", "free_disk_mb", "vcpus_used", "num_instances", "num_io_ops")
+_NO_PREFILTERS = PrefilterOptions(query_placement_for_availability_zone=False)
+
+
+def weigher_classes(names: Sequence[str]) -> list[type[Weigher]]:
+    """The built-in weigher classes with these names, in order."""
+    by_name = {each.__name__: each for each in WEIGHERS}
+    return [by_name[name] for name in names]
+
+
+def multiplier_options(weighers: Mapping[str, float | None]) -> dict[str, dict[str, float]]:
+    """Section -> option -> value that sets these multipliers; None leaves a weigher its default."""
+    sections: dict[str, dict[str, float]] = {}
+    for weigher in weigher_classes(list(weighers)):
+        multiplier = weighers[weigher.__name__]
+        if multiplier is not None and weigher.Options is not None:
+            (own,) = [each for each in declared(weigher.Options) if each.field == weigher.multiplier_option]
+            sections.setdefault(own.group, {})[own.name] = multiplier
+    return sections
+
+
+def weights(hosts: Hosts, weighers: Sequence[Weigher], spec: RequestSpec) -> dict[str, Any]:
+    """Raw weights, multipliers, total weights and order of the filtered hosts; empty where there are none."""
+    if not len(hosts):
+        return {}
+    try:
+        raw = {each.name: _raw_weights(each, hosts, spec) for each in weighers}
+        weighed = weigh(hosts, weighers, spec)
+    except RoostError as error:
+        return {"weigh_error": error_of(error)}
+    order = weighed.best(len(hosts)).tolist()
+    pairs = [hosts.table.names[hosts.row_at(position)] for position in order]
+    return {
+        "raw_weights": raw,
+        "weights": [[*pair, weight] for pair, weight in zip(pairs, weighed.weights[order].tolist(), strict=True)],
+        "order": [[*pair] for pair in pairs],
+    }
+
+
+def _raw_weights(weigher: Weigher, hosts: Hosts, spec: RequestSpec) -> dict[str, list[float]]:
+    multipliers = np.broadcast_to(weigher.multipliers(hosts), (len(hosts),))
+    return {"raw": weigher.clamped(hosts, spec).tolist(), "multiplier": multipliers.tolist()}
+
+
+def selections(
+    pipeline: Pipeline, hosts: Hosts, spec: RequestSpec, uuids: Sequence[str | None], alternates: int, zone: str
+) -> dict[str, Any]:
+    """The selected host of each instance with its alternates, and the usage of the selected hosts afterwards."""
+    table = hosts.table
+    try:
+        decision = pipeline.place(
+            table, spec, uuids, randomness=_NoRandomness(), clock=lambda: 0, alternates=alternates, hosts=hosts
+        )
+    except RoostError as error:
+        return {"selections": {"error": error_of(error)}}
+    return {
+        "selections": [_selection(table, each, zone) for each in decision.selections],
+        "consumed": _consumed(hosts, {(each.host, each.node) for each in decision.selections}),
+    }
+
+
+def plain_pipeline(filters: Sequence[Any], weighers: Sequence[Weigher]) -> Pipeline:
+    """A pipeline without capacity check and prefilters: in nova they are placement's, and not in the answers."""
+    return Pipeline(filters, weighers, checks_capacity=False, prefilters=_NO_PREFILTERS)
+
+
+def default_zone(settings: Settings) -> str:
+    """The availability zone of hosts whose aggregates name none."""
+    return settings.fill(AvailabilityZoneFilter.Options).default_availability_zone
+
+
+def _selection(table: HostTable, selection: Selection, zone: str) -> list[list[str]]:
+    return [
+        [each.host, each.node, _zone_of(table, each.host, each.node, zone)]
+        for each in (selection, *selection.alternates)
+    ]
+
+
+def _zone_of(table: HostTable, host: str, node: str, zone: str) -> str:
+    row = table.find_row((host, node))
+    aggregates = table.encoded["aggregates"].at(row) if row is not None else ()
+    return min(split_values(aggregates, "availability_zone"), default=zone)
+
+
+def _consumed(hosts: Hosts, chosen: set[tuple[str, str]]) -> list[dict[str, Any]]:
+    """The usage of the chosen (host, node) pairs, in the order of the hosts in the case."""
+    return [
+        {"host": view.host, "node": view.nodename, **{name: getattr(view, name) for name in _CONSUMED}}
+        for view in hosts
+        if (view.host, view.nodename) in chosen
+    ]
+
+
+def error_of(error: Exception) -> dict[str, str]:
+    """The message of an error, and the class name of the corresponding error of nova."""
+    return {"type": getattr(error, "nova_type", type(error).__name__), "message": str(error)}
+
+
+class _NoRandomness:
+    """A source of randomness that must not be used: cases are deterministic."""
+
+    def randrange(self, stop: int, /) -> int:
+        raise AssertionError("chance was asked")
+
+    def shuffle(self, items: list[Any], /) -> None:
+        raise AssertionError("chance was asked")
+
+    def getrandbits(self, bits: int, /) -> int:
+        raise AssertionError("chance was asked")
+
 
 Pairs = list[list[str]]
 

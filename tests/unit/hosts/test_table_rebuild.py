@@ -19,7 +19,7 @@ from roost.model import Aggregate, Service
 from roost.scheduler.all_options import read_options
 from roost.scheduler.build import build_pipeline
 from roost.testing import make_hosts, make_records, make_spec
-from roost.testing.strategies.columns import COLUMNS
+from roost.testing.strategies.hosts import COLUMNS
 
 PAIRS = [(f"host{number}", node) for number in range(4) for node in ("n1", "n2")]
 AGGREGATES = [Aggregate(f"agg{number}", {"availability_zone": f"az{number}"}, id=number) for number in range(3)]

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from roost.model import Flavor, RequestSpec, Retry, ServerGroup
 from roost.model.group import GROUP_POLICIES
-from roost.testing.strategies.columns import UUIDS
-from roost.testing.strategies.rare_values import rarely
+from roost.testing.strategies.hosts import UUIDS, rarely
 
 ZONES = ("az1", "az2", "nova", "")
 
