@@ -34,7 +34,8 @@ from roost.messages.objects.request import request_to_object
 from roost.records.fleet_import import import_fleet
 from roost.records.server import ACTIVE, RUNNING, Server
 from roost.records.servers import ServerStore
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.store.schema import compute_nodes, servers, services
 from roost.trial.plan import ClusterPlan, ClusterShape
 

@@ -30,7 +30,8 @@ from roost.client.rpc_client import open_client
 from roost.clock import SystemClock
 from roost.records.servers import ServerStore
 from roost.scheduler.all_options import read_options
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.trial.cluster import ClusterControl
 from roost.trial.plan import ClusterPlan, ClusterShape
 from roost.trial.state import StateFolder

@@ -26,7 +26,8 @@ from tests.store.servers import PostgreSQL, children_of
 
 from roost import Fleet
 from roost.records.fleet_import import import_fleet
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
 
 WARM_UP_PART = 0.1

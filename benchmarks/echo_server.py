@@ -22,7 +22,7 @@ from typing import Any
 import psycopg
 
 from roost.messages.open_transport import open_transport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 
 ECHO, COMMIT = "echo", "commit"
 """Topics on which the baselines listen."""

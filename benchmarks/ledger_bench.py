@@ -28,7 +28,8 @@ from roost.scheduler.build import Preparation, build_pipeline
 from roost.scheduler.claiming import claim_of
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.own_replica import make_host_manager
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 
 BLOCK = 20
 PLAIN = Flavor(2, 2048, root_gb=20)

@@ -34,7 +34,8 @@ from tests.services.stack import Stack
 from roost.errors import RemoteNoValidHost
 from roost.messages.context import RequestContext
 from roost.messages.objects.request import request_to_object
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEDULER = "scheduler"

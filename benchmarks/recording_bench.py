@@ -15,7 +15,8 @@ from benchmarks.messages_bench import Bench, stack_of
 from benchmarks.workload import Workload
 from sqlalchemy import func, select
 
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.store.schema import decisions
 
 RECORDED, UNRECORDED = "scheduler_recorded", "scheduler_unrecorded"

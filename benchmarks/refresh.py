@@ -25,7 +25,8 @@ from roost.scheduler.own_replica import make_host_manager
 from roost.scheduler.replica import HostManager
 from roost.sources.fleet_file import Fleet
 from roost.store.change_log import NODES, USAGE, Change, record_changes, usage_key
-from roost.store.engine import BEGINS_WRITING, DatabaseOptions, open_engine
+from roost.store.engine import BEGINS_WRITING, open_engine
+from roost.store.options import DatabaseOptions
 from roost.store.schema import allocations, compute_nodes, consumers, inventories
 from roost.store.schema_upgrade import upgrade
 

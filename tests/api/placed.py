@@ -7,7 +7,7 @@ from tests.api.cloud import wait_for
 
 from roost.client.rpc_client import RpcClient
 from roost.messages.context import RequestContext
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 
 HUGE = {"name": "huge", "vcpus": 1, "memory_mb": 10**9, "root_gb": 0}
 """A flavor that no host has room for."""

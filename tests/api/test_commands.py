@@ -12,7 +12,7 @@ from roost.cli import client_command
 from roost.client.rpc_client import RpcClient
 from roost.messages.context import RequestContext
 from roost.messages.loopback import LoopbackTransport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 
 NAME = "commands"
 SERVER = f"{NAME}-web"

@@ -25,13 +25,14 @@ from roost.cli import client_command
 from roost.client.rpc_client import RpcClient
 from roost.messages.context import RequestContext
 from roost.messages.loopback import LoopbackTransport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.records.decisions import DecisionStore
 from roost.records.servers import ServerStore
 from roost.records.sign_in import SignIn
 from roost.records.tokens import TokenStore
 from roost.services.metrics import Metrics
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 
 AWAY = ("postgresql://roost:hidden@127.0.0.1:1/roost", "mysql://roost:hidden@127.0.0.1:1/roost")
 """Where no database listens."""

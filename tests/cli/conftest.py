@@ -17,7 +17,7 @@ from roost.cli.main import main
 from roost.client.rpc_client import RpcClient
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 
 FLEET = """\
 hosts:

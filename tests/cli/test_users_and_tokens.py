@@ -11,7 +11,8 @@ from roost.errors import SignInRefused, TokenRefused
 from roost.records.sign_in import SignIn
 from roost.records.tokens import TokenStore
 from roost.records.users import UNSCOPED
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 
 ADDRESS = "sqlite:///roost.db"
 

@@ -21,7 +21,8 @@ from roost.ledger.claim import StrictGroup
 from roost.ledger.ledger import Ledger
 from roost.records.fleet_import import import_fleet
 from roost.records.reports import delete_node, save_report
-from roost.store.engine import DatabaseOptions, open_engine, parse_database_url
+from roost.store.engine import open_engine, parse_database_url
+from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
 
 FLEETS = {"tiny": 3, "imported": 400}

@@ -18,7 +18,8 @@ from roost.ledger.ledger import Ledger
 from roost.messages.in_process import InProcessTransport
 from roost.model.resources import move_of
 from roost.store import schema
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 
 NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
 INSTANCE = UUID % 1

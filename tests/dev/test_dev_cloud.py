@@ -16,7 +16,7 @@ from roost.clock import SystemClock
 from roost.errors import BadInput, DatabaseFull, MessageError, SchemaError, UnknownName
 from roost.messages.context import RequestContext
 from roost.messages.loopback import LoopbackTransport, find_dev_cloud
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.store import schema_upgrade
 from roost.store.schema_upgrade import check
 from roost.trial import demonstration

@@ -12,7 +12,7 @@ from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
 from roost.messages.objects.to_objects import NovaObjects
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.messages.scheduler_client import SchedulerClient
 from roost.model import Flavor, RequestSpec
 from roost.records.fleet_import import import_fleet

@@ -12,13 +12,14 @@ from roost.compute.process import ComputeService
 from roost.conductor.process import ConductorService
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.messages.server_messages import ServerMessages
 from roost.records.servers import ServerStore
 from roost.scheduler.all_options import read_options
 from roost.scheduler.process import OwnCloud, SchedulerService
 from roost.services.metrics import Metrics
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
 
 ADMIN = RequestContext.new("req-test", "ann", "blue", is_admin=True)

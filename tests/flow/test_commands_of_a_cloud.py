@@ -12,7 +12,7 @@ from roost.cli.main import main
 from roost.client.rpc_client import RpcClient
 from roost.errors import HypervisorError
 from roost.messages.context import RequestContext
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.records.fleet_import import import_fleet
 from roost.sources.fleet_file import Fleet
 from roost.store.schema import allocations, migrations, servers, services

@@ -7,7 +7,8 @@ import pytest
 from tests.flow.moving_cloud import LARGE, MovingCloud
 
 from roost.errors import BadInput, RemoteNoValidHost
-from roost.store.engine import DatabaseOptions, open_engine, parse_database_url
+from roost.store.engine import open_engine, parse_database_url
+from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
 
 

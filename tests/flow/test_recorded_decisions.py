@@ -11,14 +11,16 @@ from tests.flow.whole_cloud import WholeCloud
 
 from roost.client.rpc_client import RpcClient
 from roost.errors import BadInput, RemoteNoValidHost, UnknownName
+from roost.library import Scheduler
 from roost.messages.context import RequestContext
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.model import ServerGroup
 from roost.model.json_records import to_json
-from roost.questions.plan import PastDecision
+from roost.questions.plan import PastDecision, fleet_seen_by
 from roost.records.decisions import DecisionStore, RecordedState
 from roost.records.services import set_service_flags
 from roost.scheduler.all_options import read_options
+from roost.scheduler.full_scan import FullScanEngine
 from roost.store.schema import decisions
 
 BY_RAM = {"filter_scheduler": {"weight_classes": ["RAMWeigher"]}}
@@ -209,7 +211,7 @@ def explanations(cloud, records):
     for record in records:
         state = store.read_state(record)
         sent = json.loads(json.dumps({"id": record.id, "data": record.data, "state": state.to_json()}))
-        found.append(to_json(PastDecision(sent, []).explain()))
+        found.append(to_json(PastDecision(sent, Scheduler(fleet_seen_by(sent), engine=FullScanEngine)).explain()))
     return found
 
 

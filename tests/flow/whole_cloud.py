@@ -11,7 +11,7 @@ from roost.conductor.process import ConductorService
 from roost.ledger.audit import audit
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.records.fleet_import import import_fleet
 from roost.scheduler.all_options import read_options
 from roost.scheduler.manager import METHODS

@@ -19,7 +19,8 @@ from tests.interop.openstack_command import OpenStack
 from tests.nova_stack.processes import ROOT
 
 from roost.nova.keystone import CACHE_SECONDS
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
 from roost.trial.private_servers import free_port, is_listening
 

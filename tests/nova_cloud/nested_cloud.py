@@ -11,7 +11,7 @@ from roost import Flavor, RequestSpec
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
 from roost.messages.objects.to_objects import NovaObjects
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.messages.scheduler_client import SchedulerClient
 from roost.nova.claims import ClaimJournal, OwnClaims, PlacementGranter
 from roost.nova.decision_file import decision_file

@@ -11,7 +11,7 @@ from roost.messages.context import RequestContext
 from roost.messages.dispatcher import nova_failure
 from roost.messages.in_process import InProcessTransport
 from roost.messages.open_transport import open_transport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 
 NUMBERS = itertools.count(1)
 

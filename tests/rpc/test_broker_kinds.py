@@ -9,7 +9,8 @@ from tests.rpc.conftest import Methods
 
 from roost.errors import OptionError, RoostError
 from roost.messages.open_transport import open_transport
-from roost.messages.oslo import RpcOptions, take_process_number
+from roost.messages.options import RpcOptions
+from roost.messages.oslo import take_process_number
 
 QUEUES = {
     "durable": "amqp_durable_queues = true",

@@ -11,7 +11,7 @@ from roost.errors import RpcTimeout, RpcUnreachable
 from roost.messages import broker as roost_broker
 from roost.messages import broker_server as serving
 from roost.messages.open_transport import open_transport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 
 
 def wait_until(is_so, seconds=15.0):

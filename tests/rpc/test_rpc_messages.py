@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 
 from roost.errors import MessageError, RpcError
 from roost.messages.broker_server import JSON, read_reply, read_request
-from roost.messages.context import (
-    MAX_BYTES,
-    MAX_DEPTH,
-    RequestContext,
-    decode,
-    encode,
-    encode_request,
-    is_deeper_than,
-)
+from roost.messages.context import MAX_BYTES, MAX_DEPTH, RequestContext, decode, encode, encode_request
+from roost.model.json_records import is_deeper_than
 
 NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 VALUES = st.recursive(

@@ -12,7 +12,8 @@ from roost.clock import SystemClock
 from roost.messages.context import RequestContext
 from roost.messages.notification_queue import NotificationQueue, QueuedNotifier
 from roost.messages.open_transport import open_transport
-from roost.messages.oslo import RpcOptions, make_conf
+from roost.messages.options import RpcOptions
+from roost.messages.oslo import make_conf
 
 ON = "[oslo_messaging_notifications]\ndriver = messagingv2\n"
 

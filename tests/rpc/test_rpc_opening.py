@@ -10,7 +10,7 @@ import pytest
 from roost.errors import OptionError, RpcUnreachable
 from roost.messages.in_process import InProcessTransport
 from roost.messages.open_transport import open_transport, try_connection
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.options.read import read_settings
 from roost.trial.private_servers import free_port
 

@@ -4,7 +4,7 @@
 import pytest
 
 from roost.errors import OptionError, SelectionObjectsWithOldRPCVersionNotSupported, UnsupportedVersion
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.messages.scheduler_client import FORMS, SchedulerClient, parse_cap
 
 

@@ -18,7 +18,8 @@ from roost.records.listing import ServerFilters
 from roost.records.server import ACTIVE, DELETED, ERROR, RUNNING
 from roost.records.servers import ServerStore
 from roost.scheduler.all_options import read_options
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.trial.cluster import DIED, ClusterControl
 from roost.trial.plan import ClusterShape
 from roost.trial.state import StateFolder

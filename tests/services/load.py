@@ -10,7 +10,8 @@ from roost.errors import RoostError, RpcError
 from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
 from roost.model import Flavor, RequestSpec
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 
 SPEC = RequestSpec(flavor=Flavor(1, 512, root_gb=1))
 

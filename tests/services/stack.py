@@ -18,7 +18,7 @@ import yaml
 from roost.cli.main import main
 from roost.messages.objects.to_objects import NovaObjects
 from roost.messages.open_transport import open_transport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.messages.scheduler_client import SchedulerClient
 from roost.trial.private_servers import free_port
 

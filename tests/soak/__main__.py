@@ -31,7 +31,8 @@ from tests.soak.sequences import run_sequences
 from tests.store.following import follow
 from tests.store.servers import MariaDB, PostgreSQL, Server
 
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
 from roost.trial.plan import POSTGRESQL, RABBITMQ
 

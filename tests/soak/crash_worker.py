@@ -17,7 +17,8 @@ from roost.errors import ClaimRejected, DatabaseConflict, DatabaseUnreachable
 from roost.ledger.claim import Claim, StrictGroup
 from roost.ledger.ledger import Ledger
 from roost.model.resources import Use
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 
 THREADS = 2
 MOST_HELD = 10

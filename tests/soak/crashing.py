@@ -18,7 +18,8 @@ from tests.store.servers import Server
 
 from roost.ledger.audit import audit
 from roost.store import schema
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
 
 LARGE_NODES, SMALL_NODES = 19, 1

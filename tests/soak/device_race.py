@@ -17,7 +17,8 @@ from tests.soak.looking import Watch, open_own, rows_of
 from roost import Fleet
 from roost.ledger.audit import audit
 from roost.records.fleet_import import import_fleet
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
 
 GPUS, CPUS_PER_CELL, CELLS = 4, 4, 2

@@ -13,7 +13,8 @@ from roost.errors import ClaimRejected
 from roost.ledger.claim import Claim
 from roost.ledger.ledger import Ledger
 from roost.model.resources import Use
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 
 MOST_HELD = 8
 MEMORY_PER_VCPU_MB = 512

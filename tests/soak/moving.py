@@ -17,7 +17,8 @@ from tests.soak.racing import prepare
 from roost.ledger.claim import Claim
 from roost.ledger.ledger import Ledger
 from roost.model.resources import Use, move_of
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 
 SCHEDULERS = 4
 

@@ -17,7 +17,8 @@ from roost.scheduler.build import build_pipeline
 from roost.scheduler.claiming import ClaimLoop
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.own_replica import make_host_manager
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 
 ASKED = {"VCPU": 1, "MEMORY_MB": 1024, "DISK_GB": 10}
 """What each instance takes."""

@@ -27,7 +27,8 @@ from tests.soak.race_worker import ASKED
 
 from roost import Fleet
 from roost.records.fleet_import import import_fleet
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
 
 HOSTS = 50

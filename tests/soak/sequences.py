@@ -20,7 +20,8 @@ from roost.ledger.ledger import Ledger
 from roost.model.resources import Use
 from roost.scheduler.rounds import plan_claims, read_held
 from roost.store import schema
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
 
 STEPS = 30

@@ -3,7 +3,8 @@
 
 import pytest
 
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
 
 KINDS = ("sqlite", "postgresql", "mariadb")

@@ -26,7 +26,8 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.own_replica import make_host_manager
 from roost.sources.fleet_file import Fleet
 from roost.store.change_log import record_changes
-from roost.store.engine import BEGINS_WRITING, DatabaseOptions, open_engine
+from roost.store.engine import BEGINS_WRITING, open_engine
+from roost.store.options import DatabaseOptions
 from roost.store.schema import aggregates, allocations, compute_nodes
 from roost.store.schema_upgrade import upgrade
 

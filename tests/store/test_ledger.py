@@ -15,7 +15,8 @@ from roost.ledger.claim import Claim, StrictGroup
 from roost.ledger.ledger import Ledger
 from roost.model.resources import Use
 from roost.store import schema
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 
 TOTALS = {"VCPU": 8, "MEMORY_MB": 16384, "DISK_GB": 100}
 numbers = itertools.count(1)

@@ -25,7 +25,8 @@ from roost.model.numa import InstanceCell
 from roost.store import schema
 from roost.store.change_log import GUESTS, USAGE, usage_key
 from roost.store.columns import as_json_text
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 
 DEVICE = {"vendor_id": "10de", "product_id": "1eb8", "numa_node": 0, "dev_type": "type-PCI"}
 

@@ -35,7 +35,7 @@ from roost.client.rpc_client import RpcClient
 from roost.clock import Clock
 from roost.errors import OptionError
 from roost.messages.interface import RpcServer, Transport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.options.settings import Settings
 from roost.records.servers import ServerStore
 from roost.records.services import save_service_heartbeat

@@ -20,7 +20,7 @@ from roost.cli.columns import titled
 from roost.cli.output import Report, ReportCommand
 from roost.errors import BadInput, OptionError, RoostError
 from roost.messages.open_transport import check_transport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.options.declare import Declared
 from roost.options.names import PASSED_ON, OptionNames
 from roost.options.read import Examined, examine
@@ -37,7 +37,8 @@ from roost.scheduler.drivers import find_driver
 from roost.scheduler.options import ServiceOptions
 from roost.services.logs import check_logging
 from roost.services.options import LogOptions
-from roost.store.engine import DatabaseOptions, parse_database_url
+from roost.store.engine import parse_database_url
+from roost.store.options import DatabaseOptions
 
 CHECK_COLUMNS = titled("Option", "Standing", "Value", "Remark", "File")
 SHOW_COLUMNS = titled("Section", "Option", "Value", "From", "Reloads")

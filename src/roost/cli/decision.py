@@ -27,16 +27,19 @@ from roost.cli.server_report import list_report, record_report
 from roost.client.interface import Record
 from roost.clock import SystemClock
 from roost.errors import BadInput, UnknownName
+from roost.library import Scheduler
 from roost.model import Decision
 from roost.model.remedy import listed
 from roost.model.uuids import canonical_uuid
 from roost.options.settings import Settings
-from roost.questions.plan import PastDecision, why_not_explained
+from roost.questions.plan import PastDecision, fleet_seen_by, why_not_explained
 from roost.records.decision_codec import decision_from_data
 from roost.records.decisions import DecisionQueries, DecisionStore
 from roost.scheduler.all_options import read_options
 from roost.scheduler.cloud_options import NOVA, CloudOptions
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.scheduler.full_scan import FullScanEngine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.store.store_clock import StoreClock
 
 
@@ -192,7 +195,8 @@ class DecisionWhy(DecisionCommand):
             if parsed_args.host:
                 raise UnknownName(f"decision {record['id']}: {remark}", "roost decision show has what was recorded")
             return recorded_report(record, remark), 0 if decision.is_placed else 1
-        past = PastDecision(record, config_files(parsed_args))
+        files = config_files(parsed_args)
+        past = PastDecision(record, Scheduler(fleet_seen_by(record), config_files=files, engine=FullScanEngine))
         if parsed_args.host:
             about_host = past.explain_host(parsed_args.host, parsed_args.node)
             return noted(record, host_explanation_report(about_host)), 0 if about_host.own else 1

@@ -30,7 +30,8 @@ from roost.ledger.ledger import Ledger
 from roost.model.kinds import shown
 from roost.model.uuids import UUID
 from roost.scheduler.all_options import read_options
-from roost.store.engine import DatabaseOptions, open_engine, redacted_url
+from roost.store.engine import open_engine, redacted_url
+from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import SchemaState, check, ensure_current, upgrade
 from roost.store.store_clock import StoreClock
 from roost.store.transactions import database_errors

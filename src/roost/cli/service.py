@@ -35,7 +35,7 @@ from roost.conductor.process import METHODS as CONDUCTOR_METHODS
 from roost.conductor.process import ConductorService
 from roost.errors import DatabaseError, RoostError
 from roost.messages.open_transport import open_transport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.nova.shadow.service import ShadowService
 from roost.options.settings import Settings
 from roost.records.server_steps import AGENT_METHODS
@@ -59,7 +59,8 @@ from roost.services.workers import (
     report_readiness,
     stop_with_parent,
 )
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 
 LOG = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from roost.cli.columns import titled
 from roost.cli.fleet_arguments import load_live_snapshot
 from roost.cli.output import Report, ReportCommand, write_atomically
 from roost.clock import SystemClock
-from roost.records.server_views import time_text
+from roost.model.descriptions import time_text
 from roost.scheduler.all_options import read_options
 from roost.sources.documents import parse_document, read_text
 from roost.sources.fleet_file import Fleet

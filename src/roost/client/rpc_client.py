@@ -27,7 +27,7 @@ from roost.messages.dispatcher import as_own_errors
 from roost.messages.interface import CallingTransport
 from roost.messages.loopback import LoopbackTransport, find_dev_cloud
 from roost.messages.open_transport import open_transport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.messages.server_messages import call_conductor, read_from_conductor
 from roost.options.settings import DEFAULT_ORIGIN, Settings
 

@@ -35,7 +35,7 @@ from roost.errors import RoostError, ServerChanged
 from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
 from roost.messages.interface import Method, RpcServer, Transport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.messages.server_messages import AGENT_VERSION, ServerMessages
 from roost.options.settings import Settings
 from roost.records.server import Server

@@ -37,7 +37,7 @@ from roost.messages.context import RequestContext
 from roost.messages.dispatcher import as_client_errors
 from roost.messages.interface import Method, RpcServer, Transport
 from roost.messages.objects.to_objects import NovaObjects
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.messages.scheduler_client import SchedulerClient
 from roost.messages.server_messages import CONDUCTOR_VERSION, ServerMessages
 from roost.options.settings import Settings

@@ -24,6 +24,7 @@ from roost.errors import BadInput, FieldError, UnknownName, nearest
 from roost.hosts import HostRecord
 from roost.messages.context import RequestContext
 from roost.messages.interface import Method
+from roost.model.descriptions import describe_flavor, describe_image
 from roost.options.files import Sections
 from roost.records.catalogue import read_flavors, read_images
 from roost.records.listing import ServerFilters
@@ -31,15 +32,7 @@ from roost.records.node_reader import read_nodes
 from roost.records.node_writer import find_node_ids
 from roost.records.outages import read_heartbeat_rule
 from roost.records.server import Server
-from roost.records.server_views import (
-    describe_flavor,
-    describe_fully,
-    describe_host,
-    describe_image,
-    describe_migration,
-    describe_server,
-    shows_fault,
-)
+from roost.records.server_views import describe_fully, describe_host, describe_migration, describe_server, shows_fault
 from roost.records.servers import ServerStore
 from roost.records.services import read_last_heartbeats, set_service_flags
 from roost.records.snapshot_taking import take_snapshot

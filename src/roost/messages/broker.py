@@ -30,10 +30,10 @@ from roost.messages.context import RequestContext, encode_request
 from roost.messages.dispatcher import Dispatcher
 from roost.messages.interface import Endpoint, Notification, OnNotification, OnRefusal, ignore_refusals
 from roost.messages.notification_queue import NotificationQueue, QueuedNotifier
+from roost.messages.options import RpcOptions
 from roost.messages.oslo import (
     NotificationDispatcher,
     NotificationServer,
-    RpcOptions,
     impl_rabbit,
     make_conf,
     make_transport,

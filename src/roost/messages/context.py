@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
 from roost.errors import MessageError
+from roost.model.json_records import is_deeper_than
 
 LOG = logging.getLogger(__name__)
 
@@ -166,21 +167,6 @@ def decode(text: str | bytes, max_bytes: int | None = MAX_BYTES) -> Any:
     if is_deeper_than(MAX_DEPTH, value):
         raise _too_deep()
     return value
-
-
-def is_deeper_than(limit: int, value: Any) -> bool:
-    """Whether lists and objects are nested in more than `limit` levels."""
-    level = [value] if isinstance(value, (dict, list)) else []
-    for _ in range(limit):
-        level = [
-            child
-            for each in level
-            for child in (each.values() if isinstance(each, dict) else each)
-            if isinstance(child, (dict, list))
-        ]
-        if not level:
-            return False
-    return True
 
 
 def _too_deep() -> MessageError:

@@ -10,7 +10,7 @@ from roost.clock import Clock, SystemClock
 from roost.errors import OptionError
 from roost.messages.in_process import InProcessTransport
 from roost.messages.interface import Transport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 
 IN_PROCESS = "in-process"
 BROKERS = ("rabbit", "kombu")

@@ -19,7 +19,7 @@ from roost.errors import OptionError, SelectionObjectsWithOldRPCVersionNotSuppor
 from roost.messages.context import RequestContext
 from roost.messages.dispatcher import parse_version
 from roost.messages.interface import Transport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 
 RELEASES = {
     "grizzly": "2.6",

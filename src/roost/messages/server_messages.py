@@ -8,7 +8,7 @@ from typing import Any
 
 from roost.messages.context import RequestContext
 from roost.messages.interface import CallingTransport, Transport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 
 CONDUCTOR_VERSION, AGENT_VERSION = "1.0", "1.0"
 """Newest versions of the messages that conductors and agents take."""

@@ -110,3 +110,18 @@ def _selection(selection: Selection) -> dict[str, Any]:
 
 def _candidate(candidate: Candidate) -> dict[str, str]:
     return {"host": candidate.host, "node": candidate.node}
+
+
+def is_deeper_than(limit: int, value: Any) -> bool:
+    """Whether lists and objects are nested in more than `limit` levels."""
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(limit):
+        level = [
+            child
+            for each in level
+            for child in (each.values() if isinstance(each, dict) else each)
+            if isinstance(child, (dict, list))
+        ]
+        if not level:
+            return False
+    return True

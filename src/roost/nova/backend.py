@@ -25,7 +25,7 @@ from sqlalchemy.exc import IntegrityError
 from roost.clock import Clock
 from roost.errors import PlacementRefused, PlacementUnavailable
 from roost.messages.interface import Notifier, Transport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.model import ServerGroup
 from roost.nova.claims import AbandonedClaims, ClaimJournal, OwnClaims, PlacementGranter
 from roost.nova.databases.api import ApiReader, Cell, CellAddresses
@@ -49,7 +49,7 @@ from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.replica import HostManager
 from roost.services.metrics import Metrics
-from roost.store.engine import DatabaseOptions
+from roost.store.options import DatabaseOptions
 
 SILENCE_SECONDS = 60.0
 """How long placement may be silent, or its providers not be read, before no request should be sent here; or four

@@ -44,7 +44,7 @@ from roost.nova.surveys import (
 from roost.options.settings import Settings
 from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CellDatabaseOptions, ShadowOptions
 from roost.scheduler.options import SchedulerOptions
-from roost.store.engine import DatabaseOptions
+from roost.store.options import DatabaseOptions
 
 WHERE = "placement"
 CONNECT_SECONDS, READ_SECONDS = 5.0, 15.0

@@ -18,7 +18,8 @@ from roost.records.options import DecisionOptions
 from roost.scheduler.cloud_options import CloudOptions
 from roost.scheduler.process import DecisionKeeping
 from roost.services.metrics import Metrics
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
 from roost.store.store_clock import StoreClock
 

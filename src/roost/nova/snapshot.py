@@ -30,7 +30,8 @@ from roost.scheduler.build import filters_to_run
 from roost.scheduler.cloud_options import API_DATABASE, NOVA, ApiDatabaseOptions, CellDatabaseOptions, CloudOptions
 from roost.services.metrics import Metrics
 from roost.sources.snapshot import Snapshot, deciding_options, servers_of_instances
-from roost.store.engine import DatabaseOptions, redacted_url
+from roost.store.engine import redacted_url
+from roost.store.options import DatabaseOptions
 
 _SOURCE = "the nova cloud"
 _GROUP_FIELDS = ("name", "uuid", "policy", "members", "rules")

@@ -23,7 +23,7 @@ from sqlalchemy.exc import DBAPIError
 
 from roost.errors import DatabaseAddressError, DatabaseError, OptionError, RoostError
 from roost.messages.open_transport import try_connection
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.nova.backend import CELL_DATABASE
 from roost.nova.databases.api import Cell, CellAddresses, read_cells
 from roost.nova.databases.engines import open_read_only, parse_nova_url, reading
@@ -45,7 +45,8 @@ from roost.plugins.nova_conf import PluginOptions
 from roost.plugins.registry import places_of
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CloudOptions, ShadowOptions
-from roost.store.engine import DatabaseOptions, redacted_url
+from roost.store.engine import redacted_url
+from roost.store.options import DatabaseOptions
 
 OK, WARNING, MISSING, FAILED, OFF = "ok", "warning", "missing", "failed", "off"
 """Works; works, but look at it; a right or a thing is not there; does not work; not used, or not tried."""

@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from roost.errors import BadInput, FieldError, NoValidHost, UnknownName, nearest
 from roost.filters.availability_zone import AvailabilityZoneFilter
-from roost.library import Scheduler
 from roost.messages.objects.request import request_from_object
 from roost.model import Decision, Flavor, RequestSpec
 from roost.model.fields import AMOUNT, NAME, NAMES, Amount, ListOf, Record, refuse_unknown
@@ -31,9 +30,11 @@ from roost.questions.funnel import find_row, nearest_host
 from roost.questions.records import Explanation, Headroom, HostExplanation
 from roost.records.decision_codec import decision_from_data
 from roost.records.decisions import RecordedState
-from roost.scheduler.full_scan import FullScanEngine
 from roost.sources.documents import line_of, line_of_error, parse_document, place_in, read_text
 from roost.sources.fleet_file import Fleet
+
+if TYPE_CHECKING:
+    from roost.library import Scheduler
 
 Counted = Headroom | BadInput
 """The headroom of a flavor, or what is wrong with it."""
@@ -88,15 +89,18 @@ STATE_IS_GONE = "the state of all hosts at that moment is no longer kept ([roost
 REPEATED = "the servers had these hosts already: the request was a repeat, and nothing was decided"
 
 
+def fleet_seen_by(record: Mapping[str, Any]) -> Fleet:
+    """The hosts and options that a recorded decision saw."""
+    state = RecordedState(**record["state"])
+    return Fleet(state.restore(), options=state.options, options_win=True)
+
+
 class PastDecision:
     """A decision whose table is restored, as it was when the decision was made."""
 
-    def __init__(self, record: Mapping[str, Any], files: Sequence[Path]) -> None:
-        """`record`: with its state, as `DecisionQueries.get_decision` returns it. `files`: say where plugins are."""
-        state = RecordedState(**record["state"])
-        self._table = state.restore()
-        fleet = Fleet(self._table, options=state.options, options_win=True)
-        self._scheduler = Scheduler(fleet, config_files=files, engine=FullScanEngine)
+    def __init__(self, record: Mapping[str, Any], scheduler: Scheduler) -> None:
+        """`record`: with its state, as `DecisionQueries.get_decision` returns it. `scheduler`: of `fleet_seen_by` it."""
+        self._scheduler, self._table = scheduler, scheduler.table
         spec = request_from_object(record["data"]["request"])
         self._spec = spec.changed(num_instances=record["data"]["wanted"])
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine, Select, func, select
 
 from roost.errors import UnknownName
 from roost.hosts import HostRecord
-from roost.model import Flavor, Image
+from roost.model.descriptions import describe_flavor, time_text
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.records.listing import (
     NEWEST_FIRST,
@@ -129,24 +129,6 @@ def describe_host(
         "hypervisor_type": record.hypervisor_type,
         "updated_at": time_text(seen_at),
     }
-
-
-def describe_flavor(flavor: Flavor) -> Record:
-    """A flavor: its id and name, its sizes and its extra specs."""
-    sizes = {name: getattr(flavor, name) for name in ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap")}
-    names = {"id": flavor.flavorid or flavor.name or None, "name": flavor.name}
-    return {**names, **sizes, "extra_specs": dict(flavor.extra_specs)}
-
-
-def describe_image(image: Image) -> Record:
-    """An image: its id, name and status, and the memory and disk that it needs."""
-    found = {name: getattr(image, name) for name in ("id", "name", "status", "min_ram", "min_disk")}
-    return found | {"status": image.status or "active"}
-
-
-def time_text(moment: datetime | None) -> str | None:
-    """A time as text in ISO 8601; None for None."""
-    return moment.isoformat(timespec="seconds") if moment else None
 
 
 SERVER_COLUMNS = (

@@ -5,30 +5,45 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
-from roost.api.options import ApiOptions
-from roost.compute.libvirt.options import LibvirtOptions, PciOptions
-from roost.compute.options import ComputeOptions, FakeDriverOptions
-from roost.conductor.options import ConductorOptions, ResizeOptions
 from roost.errors import RoostError
 from roost.filters.base import Filter
-from roost.messages.oslo import RpcOptions
 from roost.options.files import Key, Sections
 from roost.options.read import read_settings
 from roost.options.settings import Settings
 from roost.plugins.context import PluginContext
 from roost.plugins.nova_conf import PluginOptions, registered_options
 from roost.plugins.registry import FILTERS, WEIGHERS, places_of
-from roost.records.options import DecisionOptions
 from roost.scheduler.build import build_pipeline
-from roost.scheduler.cloud_options import ApiDatabaseOptions, CellDatabaseOptions, CloudOptions, ShadowOptions
-from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions, ServiceOptions
-from roost.scheduler.prefilters import PrefilterOptions
-from roost.services.attestation import AttestationOptions
-from roost.services.options import HealthOptions, LogOptions
-from roost.store.engine import DatabaseOptions
+from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.weighers.base import Weigher
+
+OWNERS = (
+    "roost.scheduler.options:SchedulerOptions",
+    "roost.scheduler.options:ServiceOptions",
+    "roost.scheduler.prefilters:PrefilterOptions",
+    "roost.services.attestation:AttestationOptions",
+    "roost.store.options:DatabaseOptions",
+    "roost.messages.options:RpcOptions",
+    "roost.services.options:LogOptions",
+    "roost.services.options:HealthOptions",
+    "roost.scheduler.options:LiveMigrationOptions",
+    "roost.records.options:DecisionOptions",
+    "roost.api.options:ApiOptions",
+    "roost.scheduler.cloud_options:CloudOptions",
+    "roost.scheduler.cloud_options:ShadowOptions",
+    "roost.scheduler.cloud_options:ApiDatabaseOptions",
+    "roost.scheduler.cloud_options:CellDatabaseOptions",
+    "roost.compute.options:ComputeOptions",
+    "roost.conductor.options:ConductorOptions",
+    "roost.conductor.options:ResizeOptions",
+    "roost.compute.options:FakeDriverOptions",
+    "roost.compute.libvirt.options:LibvirtOptions",
+    "roost.compute.libvirt.options:PciOptions",
+)
+"""Classes that declare options, by name: a service is loaded only where its options are read."""
 
 
 def read_options(
@@ -70,27 +85,10 @@ def options_of_plugins(
 def option_owners() -> list[type]:
     """All classes that declare options."""
     plugins: Iterable[type[Filter] | type[Weigher]] = (*FILTERS, *WEIGHERS)
-    return [
-        SchedulerOptions,
-        ServiceOptions,
-        PrefilterOptions,
-        AttestationOptions,
-        DatabaseOptions,
-        RpcOptions,
-        LogOptions,
-        HealthOptions,
-        LiveMigrationOptions,
-        DecisionOptions,
-        ApiOptions,
-        CloudOptions,
-        ShadowOptions,
-        ApiDatabaseOptions,
-        CellDatabaseOptions,
-        ComputeOptions,
-        ConductorOptions,
-        ResizeOptions,
-        FakeDriverOptions,
-        LibvirtOptions,
-        PciOptions,
-        *(each.Options for each in plugins if each.Options is not None),
-    ]
+    return [*(_load(each) for each in OWNERS), *(each.Options for each in plugins if each.Options is not None)]
+
+
+def _load(path: str) -> type:
+    module, _, name = path.partition(":")
+    found: type = getattr(import_module(module), name)
+    return found

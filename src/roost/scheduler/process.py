@@ -16,8 +16,9 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from sqlalchemy import Engine
@@ -27,9 +28,8 @@ from roost.errors import DatabaseError, DatabaseFull, DatabaseReadOnly, Database
 from roost.ledger.ledger import Ledger
 from roost.messages.interface import Notifier, RpcServer, Transport
 from roost.messages.open_transport import check_transport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.model import ServerGroup
-from roost.nova.icehouse.methods import LegacyMethods
 from roost.options.settings import OptionDifference, Settings, compare
 from roost.plugins.registry import places_of
 from roost.records.catalogue import read_group
@@ -51,9 +51,13 @@ from roost.services.metrics import Metrics
 from roost.services.options import LogOptions
 from roost.sources.snapshot import deciding_options
 from roost.store.change_log import prune_all
-from roost.store.engine import DatabaseOptions, parse_database_url
+from roost.store.engine import parse_database_url
+from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import ensure_current
 from roost.store.store_clock import StoreClock
+
+if TYPE_CHECKING:
+    from roost.nova.icehouse.methods import LegacyMethods
 
 DECISION_PRUNE_SECONDS = 300.0
 
@@ -145,8 +149,12 @@ class OwnCloud:
     def older_methods(
         self, manager: SchedulerManager, transport: Transport, notifier: Notifier | None
     ) -> LegacyMethods:
-        """The methods of Icehouse and Juno."""
-        return LegacyMethods(manager, self.ledger, transport, self._engine, notifier, self._clock)
+        """The methods of Icehouse and Juno, which are loaded by name: they stand on the scheduler."""
+        methods = import_module("roost.nova.icehouse.methods")
+        made: LegacyMethods = methods.LegacyMethods(
+            manager, self.ledger, transport, self._engine, notifier, self._clock
+        )
+        return made
 
     def tasks(self) -> Sequence[BackgroundTask]:
         """The heartbeat of this service, the record of decisions, and the pruning of what is no longer needed."""

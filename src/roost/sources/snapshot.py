@@ -32,13 +32,13 @@ from roost.errors import FieldError, FleetError, SnapshotError, nearest
 from roost.filters.base import Filter
 from roost.hosts import HostRecord
 from roost.hosts.record import Pair
-from roost.messages.context import is_deeper_than
+from roost.model.descriptions import describe_flavor, time_text
+from roost.model.json_records import is_deeper_than
 from roost.model.kinds import shown
 from roost.options.declare import Declared
 from roost.options.files import Key, LocatedSections, Sections, check_fleet_option
 from roost.options.settings import Settings
 from roost.plugins.registry import FILTERS, WEIGHERS, is_built_in_path, is_class_name
-from roost.records.server_views import describe_flavor, time_text
 from roost.sources.documents import NotJson, gc_paused, parse_json
 from roost.sources.fields import OPTIONS
 from roost.sources.fleet_file import Fleet

@@ -18,7 +18,8 @@ from roost.clock import Clock
 from roost.errors import BadInput, ProcessFailed, nearest
 from roost.records.fleet_import import import_fleet
 from roost.sources.fleet_file import Fleet
-from roost.store.engine import DatabaseOptions, open_engine, parse_database_url
+from roost.store.engine import open_engine, parse_database_url
+from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
 from roost.trial.plan import DATABASE, KINDS, POSTGRESQL, SERVICES, ClusterPlan, ClusterShape
 from roost.trial.private_servers import PostgresqlServer, RabbitmqServer, as_user, is_listening

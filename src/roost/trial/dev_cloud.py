@@ -27,7 +27,7 @@ from roost.errors import SchemaError
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
 from roost.messages.loopback import LoopbackServer
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.model import Decision
 from roost.records.decision_codec import decision_from_data
 from roost.records.fleet_import import import_fleet
@@ -41,7 +41,8 @@ from roost.services.lifecycle import ManagedService
 from roost.services.metric_definitions import API, COMPUTE, CONDUCTOR, SCHEDULER
 from roost.services.metrics import Metrics
 from roost.sources.fleet_file import Fleet
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
 from roost.trial.fleet import GPU_ALIAS, GROUP, DevFleet, HostKind
 from roost.trial.state import StateDirectory

@@ -13,8 +13,9 @@ from typing import Any
 from roost.errors import BadInput, OptionError
 from roost.messages.loopback import write_in_one_step
 from roost.messages.open_transport import IN_PROCESS, check_transport
-from roost.messages.oslo import RpcOptions
-from roost.store.engine import DatabaseOptions, open_engine, parse_database_url
+from roost.messages.options import RpcOptions
+from roost.store.engine import open_engine, parse_database_url
+from roost.store.options import DatabaseOptions
 from roost.trial.private_servers import LOOPBACK, PostgresqlServer, RabbitmqServer, as_user, free_port
 from roost.trial.process import ProcessPlan
 from roost.trial.state import StateFolder

@@ -4,8 +4,10 @@
 import pytest
 from tests.nova_cloud.nested_cloud import PLAIN, VGPU, NestedCloud
 
-from roost.questions.plan import PastDecision
+from roost.library import Scheduler
+from roost.questions.plan import PastDecision, fleet_seen_by
 from roost.records.decisions import DecisionStore, RecordedState
+from roost.scheduler.full_scan import FullScanEngine
 
 
 @pytest.fixture
@@ -33,7 +35,8 @@ def test_requests_after_one_for_a_gpu_of_a_child_are_decided(nested):
     ]
     assert [dict(each.request.flavor.extra_specs) for each, _ in found] == asked
     for record, state in found:
-        asked_again = PastDecision({"id": record.id, "data": record.data, "state": state}, [])
+        sent = {"id": record.id, "data": record.data, "state": state}
+        asked_again = PastDecision(sent, Scheduler(fleet_seen_by(sent), engine=FullScanEngine))
         assert asked_again.explain().hosts == 40
     booked = [RecordedState(**state).restore().numbers["allocated:VCPU"].sum() for _, state in found]
     assert booked == [0, 1, 2, 3, 4, 5, 6]

@@ -5,7 +5,8 @@ import pytest
 from tests.store.conftest import KINDS
 from tests.store.fleets import wipe
 
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
 
 

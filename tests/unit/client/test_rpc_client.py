@@ -11,7 +11,7 @@ from roost.client.rpc_client import RpcClient
 from roost.errors import IllegalStep, MessageError, RemoteFailure, RpcTimeout, RpcUnreachable, UnknownName
 from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 
 CONTEXT = RequestContext.new("req-1", "admin", "admin", is_admin=True)
 

@@ -20,7 +20,7 @@ from roost.messages.context import RequestContext
 from roost.messages.in_process import InProcessTransport
 from roost.messages.objects.request import request_to_object
 from roost.messages.objects.selections import SelectedHost, selection_to_object
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.messages.server_messages import AGENT_VERSION, ServerMessages
 from roost.model import Flavor, RequestSpec
 from roost.model.resources import move_of

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.options.files import broker_address
 from roost.options.read import read_settings
 

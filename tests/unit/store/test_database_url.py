@@ -5,7 +5,8 @@ import pytest
 
 from roost.errors import DatabaseAddressError, OptionError
 from roost.scheduler.all_options import read_options
-from roost.store.engine import DatabaseOptions, parse_database_url, redacted_url
+from roost.store.engine import parse_database_url, redacted_url
+from roost.store.options import DatabaseOptions
 
 SECRET = "s3cr3t-word"
 

@@ -5,7 +5,8 @@ import pytest
 from sqlalchemy import insert, select
 
 from roost.errors import Conflict, DatabaseConflict
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.store.schema import changes
 from roost.store.transactions import MOST_ATTEMPTS, write
 

@@ -13,7 +13,8 @@ import pytest
 from roost.clock import SystemClock
 from roost.errors import BadInput, ProcessFailed
 from roost.records.catalogue import read_flavors
-from roost.store.engine import DatabaseOptions, open_engine
+from roost.store.engine import open_engine
+from roost.store.options import DatabaseOptions
 from roost.trial import cluster as control_module
 from roost.trial.cluster import ClusterControl
 from roost.trial.plan import ClusterShape

@@ -14,11 +14,13 @@ from fastapi import Path, Query, Response
 
 from roost.api.call import Call, CurrentCall, Target, answer
 from roost.errors import BadInput, Forbidden, UnknownName
+from roost.library import Scheduler
 from roost.model.json_records import to_json
 from roost.model.kinds import MOST
 from roost.model.uuids import canonical_uuid, is_uuid
-from roost.questions.plan import PastDecision, why_not_explained
+from roost.questions.plan import PastDecision, fleet_seen_by, why_not_explained
 from roost.records.decisions import DecisionQueries, DecisionStore
+from roost.scheduler.full_scan import FullScanEngine
 
 SEE_ALL = "roost:decisions:all"
 NO_OWNER: Target = {}
@@ -94,7 +96,8 @@ def _explained(call: Call, record: Record, host: str | None, node: str | None) -
         if host:
             raise UnknownName(f"decision {record['id']}: {remark}")
         return {name: value for name, value in record.items() if name != "state"} | {"remark": remark}
-    past = PastDecision(record, call.parts.config_files)
+    files = call.parts.config_files
+    past = PastDecision(record, Scheduler(fleet_seen_by(record), config_files=files, engine=FullScanEngine))
     return to_json(past.explain_host(host, node) if host else past.explain())
 
 

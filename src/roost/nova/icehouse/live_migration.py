@@ -21,7 +21,7 @@ from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
 from roost.messages.dispatcher import WireFailure, nova_failure
 from roost.messages.interface import Transport
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.model import RequestSpec
 from roost.nova.icehouse.outcomes import ACTIVE, ERROR, Outcomes, fields_of, request_for, sent_uuid_of
 from roost.nova.icehouse.run_instance import COMPUTE_VERSION, ClaimRestore, restored_on_failure

@@ -23,7 +23,7 @@ from roost.messages.context import RequestContext
 from roost.messages.interface import Notification, RpcServer
 from roost.messages.objects.notifications import request_from_payload
 from roost.messages.objects.request import request_from_object
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.model import Decision, RequestSpec
 from roost.nova.shadow.comparison import Journal, record_of_topic
 from roost.nova.shadow.live_requests import EVENT_TYPES, LiveRequests
