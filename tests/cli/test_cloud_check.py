@@ -2,8 +2,8 @@
 """`roost cloud check`: what it prints for what was found, and what it refuses."""
 
 import pytest
-from roost.nova_cloud import cloud_check
 
+from roost.nova import check as cloud_check
 from roost.nova.surveys import FAILED, MISSING, OFF, OK, WARNING, ProbeResult
 
 GRANT = "GRANT SELECT ON nova_api.host_mappings TO 'roost'@'10.0.0.%';"

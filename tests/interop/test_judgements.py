@@ -50,7 +50,7 @@ def test_statement_that_writes_or_locks(text):
 
 
 def test_lines_about_a_single_request_are_no_problem_of_the_service():
-    problem = "2026-01-01T00:00:00Z WARNING roost.nova_cloud placement does not answer"
+    problem = "2026-01-01T00:00:00Z WARNING roost.nova.backend placement does not answer"
     assert problems_in(f"{problem}\n... ERROR roost [req-1] failed\n... INFO roost ready") == [problem]
 
 

@@ -114,7 +114,7 @@ def value(cloud, metric):
 
 
 def test_a_cell_that_is_down_is_two_lines_in_the_log_and_counted(cloud, caplog):
-    caplog.set_level(logging.INFO, "roost.nova_cloud")
+    caplog.set_level(logging.INFO, "roost.nova")
     other = cloud.add_cell(3, {"d": 1})
     other.error = DatabaseUnreachable("gone")
     for _ in range(3):

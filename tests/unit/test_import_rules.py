@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The import rules of pyproject.toml, which import-linter checks, name every part of the source."""
+"""The import rules of pyproject.toml, which import-linter checks, name every room of the source."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ CONTRACTS = {
     each["name"]: each
     for each in tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 }
-LAYERS = [
-    {name.strip() for name in layer.split("|")} for layer in CONTRACTS["stations: imports go one way"]["layers"]
-]
-PLUMBING = CONTRACTS["plumbing imports no station"]
-BASE = {f"roost.{name}" for name in ("class_name", "clock", "errors", "options", "plugin_remedies", "validation")}
-"""What plumbing may import."""
+ROOMS = [{name.strip() for name in layer.split("|")} for layer in CONTRACTS["rooms: imports go one way"]["layers"]]
+FORMER_NAMES = {"roost.claims", "roost.rpc", "roost.wire"}
+"""They only forward to the rooms that have taken their place, and nothing in the source imports them."""
 
 
 def parts_of_the_source() -> set[str]:
@@ -26,20 +23,17 @@ def parts_of_the_source() -> set[str]:
     return {f"roost.{name}" for name in modules | {each.parent.name for each in SOURCE.glob("*/__init__.py")}}
 
 
-def test_every_part_is_in_a_layer_or_is_plumbing():
-    assert parts_of_the_source() == set.union(*LAYERS) | set(PLUMBING["source_modules"])
+def test_every_part_is_a_room_of_the_contract():
+    assert parts_of_the_source() == set.union(*ROOMS) | FORMER_NAMES
 
 
-def test_plumbing_may_import_no_part_that_is_in_a_layer_but_the_base():
-    in_layers = set.union(*LAYERS) - set(PLUMBING["source_modules"])
-
-    assert set(PLUMBING["forbidden_modules"]) == in_layers - BASE
+def test_nothing_imports_a_former_name():
+    lines = [line for file in SOURCE.rglob("*.py") for line in file.read_text().splitlines()]
+    starts = tuple(f"from {name}{end}" for name in FORMER_NAMES for end in (" ", "."))
+    assert [line for line in lines if line.strip().startswith(starts)] == []
 
 
 def test_no_service_is_let_import_another():
-    ignored = [
-        each for contract in CONTRACTS.values() for each in contract.get("ignore_imports", ()) if "scheduler" in each
-    ]
-
-    assert {"roost.scheduler", "roost.conductor", "roost.compute"} in LAYERS
-    assert ignored == []
+    independent = CONTRACTS["services call one another by messages, never by import"]
+    assert set(independent["modules"]) == {"roost.scheduler", "roost.conductor", "roost.compute"}
+    assert "ignore_imports" not in independent

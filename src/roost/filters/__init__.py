@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters: which hosts may take a request. Start at `base.py`; the built-ins are listed in `roost/plugins/registry.py`."""
+"""Filters: which hosts may take a request. Start at `base.py`; the built-ins are listed in `plugins/registry.py`."""
 
 from roost.filters.base import BaseHostFilter, Filter, HostFilter
 

@@ -187,16 +187,3 @@ def _hosts_and_ports(hosts: str, port: str) -> Iterable[str]:
         bare = f"[{host}]" if host.count(":") > 1 and not host.startswith("[") else host
         has_port = ":" in bare.rpartition("]")[2]
         yield bare if has_port else f"{bare}:{port}"
-
-
-def parse_weight_setting(entries: Sequence[str]) -> list[tuple[str, float]]:
-    """(Name, number) of each entry, split at the first `=`, in order; an entry that cannot be parsed is left out."""
-    settings = []
-    for entry in entries:
-        name, equals, number = entry.partition("=")
-        try:
-            if name and equals:
-                settings.append((name, float(number)))
-        except ValueError:
-            continue
-    return settings

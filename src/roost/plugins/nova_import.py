@@ -215,7 +215,7 @@ def _has_nova(module: ModuleType) -> bool:
     origins = (
         str(getattr(each, "__module__", None) or getattr(each, "__name__", "")) for each in vars(module).values()
     )
-    return any(f"{each}.".startswith(("nova.", "roost.compat.")) for each in origins)
+    return any(f"{each}.".startswith(("nova.", "roost.plugins.")) for each in origins)
 
 
 def _remove_nova_modules(new_modules: set[str]) -> None:

@@ -13,8 +13,8 @@ from roost.errors import HostFault
 from roost.hosts import Hosts, HostView
 from roost.hosts.arrays import Array
 from roost.model.request import RequestSpec
+from roost.model.weight_setting import parse_weight_setting
 from roost.options.declare import option
-from roost.options.files import parse_weight_setting
 from roost.weighers.base import Weigher
 
 

@@ -39,7 +39,7 @@ def test_ctrl_c_is_the_same_for_python_m_roost(interrupted, capsys):
 
 
 def test_the_package_alone_loads_nothing_that_takes_time():
-    program = "import sys, roost.entry; print(sorted({'numpy', 'sqlalchemy', 'rich', 'cliff'} & set(sys.modules)))"
+    program = "import sys, roost.__main__; print(sorted({'numpy', 'sqlalchemy', 'rich', 'cliff'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 

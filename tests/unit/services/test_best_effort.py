@@ -11,8 +11,8 @@ from roost.services.metrics import Metrics
 @pytest.fixture
 def swallowed(monkeypatch):
     fresh = SwallowedErrors()
-    for module in ("best_effort", "metrics"):
-        monkeypatch.setattr(f"roost.observe.{module}.SWALLOWED", fresh)
+    for module in ("best_effort", "services.metrics"):
+        monkeypatch.setattr(f"roost.{module}.SWALLOWED", fresh)
     return fresh
 
 
