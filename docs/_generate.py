@@ -12,6 +12,7 @@ import importlib
 import importlib.metadata
 import inspect
 import pkgutil
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -311,9 +312,11 @@ def errors_page() -> str:
 
 def import_all() -> None:
     """Import all modules of Roost, so that all subclasses of RoostError are known."""
-    for module in pkgutil.walk_packages(roost.__path__, "roost."):
-        if not module.name.startswith(("roost.__main__", "roost.testing")):
-            importlib.import_module(module.name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of the former names of rooms
+        for module in pkgutil.walk_packages(roost.__path__, "roost."):
+            if not module.name.startswith(("roost.__main__", "roost.testing")):
+                importlib.import_module(module.name)
 
 
 def tree(kind: type[RoostError], depth: int = 0) -> Iterable[tuple[int, type[RoostError]]]:

@@ -128,7 +128,7 @@ def example_cloud(tmp_path):
 
 def test_the_python_of_the_page_asks_and_gives_back(example_cloud, monkeypatch):
     example_cloud.service()
-    monkeypatch.setattr("roost.messages.open_transport", lambda options: example_cloud.transport)
+    monkeypatch.setattr("roost.messages.open_transport.open_transport", lambda options: example_cloud.transport)
     monkeypatch.setattr("roost.store.engine.open_engine", lambda options: example_cloud.engine)
     namespace = {"__name__": "page"}
     sources = [source for source in blocks("python") if "(Driver)" not in source]

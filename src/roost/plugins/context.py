@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from roost.hosts import HostTable
-from roost.hosts.instances import HostedInstance, instances_at
+from roost.hosts.instances import HostedInstance, UnknownExtraSpecs, instances_at
 from roost.model.aggregate import Aggregate
 from roost.model.flavor import AttributesAsItems
 from roost.model.group import ServerGroup
@@ -220,3 +220,6 @@ def warn_once(owner: str) -> None:
 
 _FIRST: list[str] = []
 """The instance that was reported; empty until then."""
+
+
+UnknownExtraSpecs.on_read = staticmethod(warn_once)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry point of `roost`: Ctrl-C while its modules are still being loaded."""
 
+import runpy
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -34,7 +35,7 @@ def test_ctrl_c_while_modules_are_loaded_is_no_traceback_but_exit_code_130(inter
 def test_ctrl_c_is_the_same_for_python_m_roost(interrupted, capsys):
     sys.modules.pop("roost.__main__", None)
     with pytest.raises(SystemExit, match="130"):
-        __import__("roost.__main__")
+        runpy.run_module("roost", run_name="__main__")
     assert capsys.readouterr() == ("", "")
 
 
