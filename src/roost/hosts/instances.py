@@ -190,7 +190,7 @@ _INDEXES = IdentityCache[dict[Any, Flavor]](most=16)
 class UnknownExtraSpecs(FrozenDict[str]):
     """Empty extra specs of a flavor of which only the size is known: a plugin that reads them may decide wrongly.
 
-    nova has no such case. `roost.compat` logs a warning for the first read in a process.
+    nova has no such case. `roost.plugins` logs a warning for the first read in a process.
     """
 
     on_read: ClassVar[Callable[[str], None]] = staticmethod(lambda owner: None)

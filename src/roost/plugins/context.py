@@ -221,5 +221,4 @@ def warn_once(owner: str) -> None:
 _FIRST: list[str] = []
 """The instance that was reported; empty until then."""
 
-
 UnknownExtraSpecs.on_read = staticmethod(warn_once)
