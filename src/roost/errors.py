@@ -110,7 +110,6 @@ _PYTHON_2_LINES = (
     r"\b\d+L\b",
 )
 _NO_ATTRIBUTE = re.compile(r"module 'nova[\w.]*' has no attribute")
-_COMPAT_DIR = __file__.rpartition("/")[0] + "/compat/"
 
 
 class SiblingImport(NamedTuple):
@@ -173,9 +172,7 @@ def lacks_name_of_nova(cause: BaseException) -> bool:
 
 def other_nova() -> str:
     """The folder of an imported `nova` package that is not Roost's (a real one, or a user's); empty if none."""
-    module = sys.modules.get("nova")
-    origin = str(getattr(getattr(module, "__spec__", None), "origin", ""))
-    places = [] if origin.startswith(_COMPAT_DIR) else list(getattr(module, "__path__", ()))
+    places = list(getattr(sys.modules.get("nova"), "__path__", ()))  # Roost's has no folder
     return str(places[0]) if places else ""
 
 

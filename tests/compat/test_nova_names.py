@@ -2,8 +2,9 @@
 """The names that plugins import: spec/plugin-surface.md, name by name."""
 
 import copy
-import importlib
+import importlib.util
 import logging
+from types import ModuleType
 
 import pytest
 from tests.compat.conftest import DOCUMENT, SMALL
@@ -63,6 +64,23 @@ def nova():
 def test_every_name_of_the_surface_is_there(nova, module):
     found = nova(module)
     assert [name for name in SURFACE[module].split() if not hasattr(found, name)] == []
+
+
+@pytest.mark.parametrize("module", SURFACE)
+def test_a_star_imports_the_names_of_the_surface_and_no_module(nova, module):
+    nova("nova.db.api")
+    nova("nova.objects.aggregate")
+    names: dict = {}
+    exec(f"from {module} import *", names)
+    public = {name for name in SURFACE[module].split() if not name.startswith("_")}
+    assert public <= names.keys()
+    if module.startswith("nova.") and not module.startswith("nova.openstack"):
+        assert [name for name, value in names.items() if isinstance(value, ModuleType)] == []
+
+
+def test_a_module_that_is_not_there_is_not_found(nova):
+    for missing in ("nova.virt", "nova.conf.compute", "nova.scheduler.filters.ram_filter.more"):
+        assert importlib.util.find_spec(missing) is None
 
 
 def test_an_old_name_of_a_library_is_the_library_of_today(nova):

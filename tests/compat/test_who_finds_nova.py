@@ -42,6 +42,14 @@ def test_without_plugins_there_is_no_nova(run):
     assert run("Scheduler(FLEET); print(has_nova())") == ["(False, None)"]
 
 
+def test_without_plugins_the_table_of_novas_modules_is_not_loaded(run):
+    program = """
+    place(Scheduler(FLEET))
+    print("roost.plugins.nova_modules" in sys.modules)
+    """
+    assert run(program) == ["False"]
+
+
 def test_loading_a_plugin_leaves_no_nova_behind_for_others(run):
     program = """
     one = scheduler("icehouse_tenant_filter.TenantFilter")
@@ -177,6 +185,32 @@ def test_the_modules_of_a_plugins_package_find_nova_too(run, tmp_path):
     print(asking.racks("b2"))
     """
     assert run(program, tmp_path) == ["['a1']", "[]"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from nova.scheduler.filters import BaseHostFilter",
+        "from nova.scheduler.filters.utils import validate_num_values",
+        "from nova import objects",
+    ],
+)
+def test_a_module_elsewhere_that_uses_a_name_of_nova_finds_nova_later_too(run, tmp_path, line):
+    (tmp_path / "racks_of.py").write_text(
+        f"{line}\ndef racks(host):\n    from nova.objects import aggregate\n"
+        "    return [each.name for each in aggregate.AggregateList.get_by_host(None, host)]\n"
+    )
+    (tmp_path / "with_racks.py").write_text(
+        "import racks_of\nfrom nova.scheduler import filters\n"
+        "class WithRacks(filters.BaseHostFilter):\n"
+        "    def host_passes(self, host_state, spec_obj):\n        return True\n"
+    )
+    program = """
+    one = scheduler("with_racks.WithRacks")
+    import racks_of
+    print(has_nova(), racks_of.racks("a1"))
+    """
+    assert run(program, tmp_path) == ["(False, None) ['one']"]
 
 
 def test_a_fleet_that_nobody_uses_any_more_is_let_go(run):

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unmodified plugins of nova: a compatible `nova` package for plugins that import it where no nova is installed.
+"""Plugins: the registry of filters and weighers, and a compatible `nova` for plugins that import it without one.
 
-Start reading at `import_hook.py`: which imports of `nova` it resolves, and when. The modules in `nova/` only
-re-export names from: `plugin_context.py` (options and fleet of one pipeline), `conf.py` and `nova_options.py` (nova's
-CONF), `fleet_state.py`, `objects.py` and `database.py` (nova's objects), `request_shapes.py` (the request as dict or
-object), `base_classes.py` (base classes of plugins), `built_in.py` (built-ins to derive from). `real_nova_plugins.py`
-adapts plugins of an installed nova; `import_errors.py` explains why a plugin cannot be loaded; `unknown_flavors.py`
-warns of plugins that decide by what is not known. See docs/adr/0010.
+Start reading at `registry.py`: how names in the options become classes. `nova_import.py` decides which imports of
+`nova` are resolved, and when; it explains why a plugin cannot be loaded, and adapts plugins of an installed nova.
+`nova_modules.py` is the table of nova's modules and the names in them, which come from: `context.py` (options and
+fleet of one pipeline), `nova_conf.py` (nova's CONF), `nova_objects.py` (nova's objects and errors), `nova_shapes.py`
+(base classes, built-ins to derive from, and the request as dict or object). See docs/adr/0010.
 """

@@ -5,7 +5,8 @@ The import hook that resolves `import nova` for plugins: while they are loaded, 
 
 The finder is last in `sys.meta_path`, so it is asked for `nova` only if no real nova is installed. It resolves
 imports while a plugin is being loaded, and later if a plugin's code is on the stack; for any other importer there is
-no nova. Modules that loading a plugin added to `sys.modules` are removed again, so that no other importer finds them.
+no nova. What is in nova's modules is in the tables of `nova_modules` and `nova_shapes`. Modules that loading a plugin
+added to `sys.modules` are removed again, so that no other importer finds them.
 
 Adapters for plugins that derive from the classes of an installed, real nova.
 """
@@ -17,11 +18,11 @@ import importlib
 import re
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -97,7 +98,7 @@ def _explain_module(path: str, cause: ModuleNotFoundError) -> PluginNotFound:
     return PluginNotFound(f"{path}: it imports {name}, {lacking}", remedy_for(cause))
 
 
-COMPAT_DIR = str(Path(__file__).parent)
+_ORIGIN = str(Path(__file__).with_name("nova_modules.py"))
 _TREES = ("nova", "oslo")
 _NO_PLUGINS = frozenset({*_TREES, "roost"})
 _ALIASES = {
@@ -133,11 +134,14 @@ class _AliasLoader(Loader):
             sys.modules[module.__name__] = real
 
 
-class _BuiltInLoader(Loader):
-    """Loads a module of nova that consists of built-in filters or weighers."""
+class _TableLoader(Loader):
+    """Loads a module of nova that consists of given names."""
+
+    def __init__(self, names: Mapping[str, object]) -> None:
+        self._names = names
 
     def exec_module(self, module: ModuleType) -> None:
-        vars(module).update(nova_shapes.classes_in(module.__name__))
+        vars(module).update(self._names, __all__=[each for each in self._names if not each.startswith("_")])
 
 
 class NovaFinder(MetaPathFinder):
@@ -150,13 +154,21 @@ class NovaFinder(MetaPathFinder):
             return None
         if old := next((each for each in _ALIASES if f"{name}.".startswith(f"{each}.")), None):
             return ModuleSpec(name, _AliasLoader(_ALIASES[old] + name.removeprefix(old)), is_package=True)
-        if name in nova_shapes.MODULES:
-            return ModuleSpec(name, _BuiltInLoader(), origin=COMPAT_DIR)
         if name == "oslo":
-            return ModuleSpec(name, None, origin=COMPAT_DIR, is_package=True)
-        if name != "nova":  # Python itself finds the submodules of the package
+            return ModuleSpec(name, None, origin=_ORIGIN, is_package=True)
+        names = _names_in(name)
+        if names is None:
             return None
-        return PathFinder.find_spec(name, [COMPAT_DIR])
+        # A package, so that an import of a submodule that is not there asks this finder and finds nothing.
+        return ModuleSpec(name, _TableLoader(names), origin=_ORIGIN, is_package=True)
+
+
+def _names_in(name: str) -> Mapping[str, object] | None:
+    if name in nova_shapes.MODULES:
+        return nova_shapes.classes_in(name)
+    from roost.plugins.nova_modules import NOVA_MODULES  # with libraries that only plugins of nova need
+
+    return NOVA_MODULES.get(name)
 
 
 _FINDER = NovaFinder()
@@ -169,7 +181,7 @@ _PLUGIN_MODULES: set[str] = set()
 def is_compat_tree(tree: str) -> bool:
     """Whether the imported top-level package (`nova` or `oslo`) is Roost's, not a real one."""
     spec = getattr(sys.modules.get(tree), "__spec__", None)
-    return str(getattr(spec, "origin", "")).startswith(COMPAT_DIR)
+    return bool(getattr(spec, "origin", None) == _ORIGIN)
 
 
 def _is_for_plugin() -> bool:
