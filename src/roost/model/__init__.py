@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records that the stages of a request exchange: frozen dataclasses, validated on construction."""
+"""What a request and a decision consist of, and how their fields are checked. Start at `request.py`.
+
+Frozen dataclasses that are validated on construction, and go from one stage of a request to the next.
+"""
 
 from roost.model.aggregate import Aggregate, Service
 from roost.model.decision import Candidate, Decision, Ranked, Score, Selection, Step

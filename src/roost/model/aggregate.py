@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host aggregates: named sets of hosts with metadata that filters and weighers read.
-
-The state of the compute service on a host.
-"""
+"""Host aggregates, with metadata that filters and weighers read, and the state of a host's compute service."""
 
 from __future__ import annotations
 

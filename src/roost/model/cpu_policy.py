@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPU settings of flavor and image: shared or dedicated, which CPUs, thread and emulator policy, real-time.
-
-Settings of flavor and image for memory pages and NUMA nodes: `hw:` extra specs and `hw_` properties.
+"""Settings of flavor and image for CPUs, memory pages and NUMA nodes: `hw:` extra specs and `hw_` properties.
 
 Each function reads one setting from flavor and image, and raises NumaRequestError if they are invalid or in conflict.
-CPU settings are in `numa_cpus.py`; `numa.py` builds the topology.
+`read_cpu_settings` reads those of CPUs: shared or dedicated, which of them, thread and emulator policy, real-time.
+`numa.py` builds the topology.
 """
 
 from __future__ import annotations

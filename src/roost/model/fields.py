@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of lists and mappings. In lenient mode null means empty, and the number of entries is bounded.
-
-Dataclasses that declare the kinds of their fields, and the kinds that parse such records.
+"""Kinds of fields that hold lists, mappings and records, and dataclasses that declare the kinds of their fields.
 
     @dataclass(frozen=True)
     class Flavor(Checked):
         vcpus: Amount                 # Annotated[int, AMOUNT]
         name: Annotated[str, LABEL] = ""
 
-`Flavor(...)` validates its fields; `Record(Flavor)` is the kind of a mapping that is parsed to a Flavor.
-
-The common kinds. UPPER_CASE names are kinds, which parse values; CamelCase names are types that declare fields.
+`Flavor(...)` validates its fields; `Record(Flavor)` is the kind of a mapping that is parsed to a Flavor. UPPER_CASE
+names are kinds, which parse values; CamelCase names are types that declare fields. In lenient mode null means empty,
+and the number of entries is bounded. Kinds of single values are in `kinds.py`.
 """
 
 from __future__ import annotations

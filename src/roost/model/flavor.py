@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flavors: the sizes of virtual machines.
-
-Dict-like access to the fields of a record, for plugins of older nova releases: `flavor['memory_mb']`.
-"""
+"""Flavors: the sizes of virtual machines. Plugins of older nova releases read one like a dict."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images that virtual machines boot from.
+"""Images that virtual machines boot from, and their properties: from free-form text to typed values.
 
-The properties of an image, parsed: `parse_properties` turns raw properties into `ImageProperties`.
-
-An image carries free-form properties. The ones in `image_property_table.py` are accepted, under their modern names
-and with typed values. Filters and weighers read the result, never the raw text.
+Properties that `image_property_values.py` lists are accepted, under their modern names; others are dropped. Filters
+and weighers read the result, never the raw text.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion of one image property value: numbers, texts, choices, CPU lists, version predicates.
+"""The known image properties: names, legacy names, and the converter of each property's value.
 
-Each converter is called with the raw value and returns the typed one, or raises ImagePropertyError with an empty
-field: the caller knows the name of the property. `image_property_table.py` says which property has which converter.
-
-The table of image properties: names, converters of their values, and legacy names.
+A converter is called with the raw value and returns the typed one, or raises ImagePropertyError with an empty field:
+the caller knows the name of the property. Kinds of values: numbers, texts, choices, CPU lists, version predicates.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of scalar values (numbers, texts, booleans, enumerations), and their base class.
+"""Kinds of single values - numbers, texts, booleans, words of a set, times - and their base class, `Kind`.
 
-Display of external values in error messages.
-
-A read-only dict. A subclass of dict, because plugins use isinstance(..., dict), copy it and dump it as JSON.
+A kind parses a value strictly or leniently, and describes it as JSON Schema. `fields.py` has the kinds of lists,
+mappings and records. Also here: values of other people as they are shown in error messages, and read-only dicts.
 """
 
 from __future__ import annotations

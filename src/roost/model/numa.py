@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The NUMA topology of an instance: parsed from JSON, or derived from its flavor and image.
 
-`derive_topology` is the place to start reading. `hosts/numa.py` fits a topology to a host.
+`derive_topology` is the place to start reading. `roost.hosts.numa` fits a topology to a host.
 """
 
 from __future__ import annotations

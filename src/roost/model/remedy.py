@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Remedies: what to change so that a rejected host passes the check that rejected it, in words and as data.
 
-Changes of requests that remedies suggest: applying them, and which ones give an instance less disk.
-
-Numbers and lists in sentences.
+Changes of requests are applied here. `counted` and `listed` write numbers and lists in the sentences of reasons.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request for instances, with all conditions on the hosts they may run on.
+"""The request for instances, `RequestSpec`, with all conditions on the hosts they may run on, and its parts.
 
-The kind of scheduler hints: hint name -> tuple of texts.
-
-Records that are parts of a request: destination, tried hosts, limits, additional resources, networks.
+Parts are scheduler hints (name -> tuple of texts), destination, tried hosts, limits, additional resources, networks.
 """
 
 from __future__ import annotations

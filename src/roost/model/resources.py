@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requested resource amounts and traits, from a flavor and its extra specs `resources:` and `trait:`.
+"""What a request takes of resource classes, which traits it requires, and what a consumer uses of a host.
 
-Allocation candidates: what placement offers for one instance of a request, on which resource providers.
+Amounts and traits come from the extra specs `resources:` and `trait:` of the flavor, and from settings that imply
+traits: disk format, buses, encryption, TPM. Such a setting is read from the flavor as `hw:NAME` and from the image as
+`hw_NAME`; if it is set in both, they must agree.
 
-They decide about capacity and traits in place of a host's own columns where a request takes resources of more than
-one provider: a child of the host's provider, such as a GPU, or a pool that several hosts share.
-
-Traits that other settings of flavor and image imply: disk format, buses, encryption, TPM.
-
-A setting is read from the flavor as `hw:NAME` and from the image as `hw_NAME`; if it is set in both, they must
-agree. Each function returns the required traits, empty if there are none.
-
-Consumers of host resources: their kinds, and their use as nova's host attributes count it.
+Allocation candidates say what placement offers for one instance, on which resource providers. They decide about
+capacity and traits in place of a host's own columns where a request takes resources of more than one provider: a
+child of the host's provider, such as a GPU, or a pool that several hosts share.
 """
 
 from __future__ import annotations
