@@ -2,9 +2,8 @@
 """The capacity rule per resource class: allocated + asked <= (total - reserved) x ratio, in the units allowed.
 
 `fits` answers for many hosts as a mask, `fits_row` and `first_shortage` for single rows; the rest says why not. Also
-here: whether a host is enabled, and has the right traits.
-
-Bare-metal nodes are consumed whole: one instance gets the entire inventory of a node.
+here: whether a host is enabled, and has the right traits; and bare-metal nodes, of which one instance consumes the
+entire inventory.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guest holds of a node beside resource classes: pinned CPUs, memory of NUMA cells, PCI devices.
+"""What a guest holds of a host beside resource classes: pinned CPUs, memory of NUMA cells, PCI devices.
 
-The ledger books it with the claim (`roost.claims`). `GuestSpace` is what a node has of it: start reading there.
-
-NUMA cells and PCI devices of one host: whether a guest fits, and consuming and releasing what it gets.
+`fit_guest`, `consume_guest` and `release_guest` work on a row of the table. The ledger books a `Guest` with the
+claim; `GuestSpace` is what a node has for guests.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`Hosts`: rows of a table as arrays, the view that filters and weighers work on.
 
-The host attributes that extra specs and JSON queries may name, and the column that each one depends on.
+ATTRIBUTES are those that extra specs and JSON queries may name, each with the column that it depends on.
 """
 
 from __future__ import annotations

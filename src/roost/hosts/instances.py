@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances as plugins see them, with the attribute names of nova's Instance.
+"""Instances on hosts: as a source reports them, as plugins see them, and the index of where each one runs.
 
-Instances on hosts, as a source reports them: a fleet file, a database, a message of an agent, a placement.
-
-Which instances run on which row of the table, and on which rows an instance runs.
+A source is a fleet file, a database, a message of an agent or a placement. Plugins see nova's attribute names.
 """
 
 from __future__ import annotations
@@ -190,7 +188,7 @@ _INDEXES = IdentityCache[dict[Any, Flavor]](most=16)
 class UnknownExtraSpecs(FrozenDict[str]):
     """Empty extra specs of a flavor of which only the size is known: a plugin that reads them may decide wrongly.
 
-    nova has no such case. `roost.plugins` logs a warning for the first read in a process.
+    nova has no such case. `roost.plugins.context` logs a warning for the first read in a process.
     """
 
     on_read: ClassVar[Callable[[str], None]] = staticmethod(lambda owner: None)

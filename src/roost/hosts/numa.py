@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the NUMA topology of an instance fits on that of a host, and where: start reading at `fit`.
+"""Whether the NUMA topology of an instance fits on that of a host, and where; and the usage that a guest adds there.
 
-NUMA cells and their JSON form are in `numa_cells.py`, one instance cell on one host cell in `numa_cell_fit.py`, the
-choice of CPUs in `numa_pinning.py`, the usage that a guest adds in `numa_usage.py`.
-
-Usage of a host's NUMA cells: adding that of a guest when it is placed, and removing it when it leaves.
-
-`record_usage` refuses what is in use already; `add_usage` is for a guest that is there in any case.
+`fit` is the place to start reading; `numa_cells.py` has one instance cell on one host cell. A placed guest is added
+by `record_usage`, which refuses what is in use already; `add_usage` is for a guest that is there in any case.
 """
 
 from __future__ import annotations

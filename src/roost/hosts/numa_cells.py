@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NUMA cells of a host: their CPUs, memory and page pools, and how much of them is used.
+"""NUMA cells of a host - CPUs, memory, page pools, usage - and one cell of an instance on one of them.
 
-CPU pinning: which host CPUs become the dedicated CPUs of a guest.
-
-One NUMA cell of an instance on one NUMA cell of a host: whether it fits, and which pages and CPUs it gets.
-
-Why a NUMA cell of an instance fits on no NUMA cell of a host, as one sentence with the numbers.
+`fit_cell` says whether the instance cell fits, and which pages and CPUs it gets; `pin_cpus` chooses host CPUs for its
+dedicated CPUs; `first_obstacle` is one sentence, with the numbers, on why it fits on no cell of the host.
 """
 
 from __future__ import annotations

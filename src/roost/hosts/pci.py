@@ -1,18 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The free PCI devices of a host, in pools of equal devices, and the JSON form of pools.
+"""The free PCI devices of a host, in pools of equal devices, and whether they can serve PCI requests.
 
-Whether pools can serve the PCI requests of an instance is in `pci_fit.py`, one request in `pci_matching.py`, the
-reason against a host in `pci_reasons.py`.
-
-Which pools of a host may serve one PCI request: properties, NUMA policy, device type, provider.
-
-A request is matched in steps (`matching_steps`), each of which drops the pools that it rules out.
-
-Why the pools of a host cannot serve a PCI request, as one sentence with the numbers.
-
-Whether the free PCI devices of a host can serve all PCI requests of an instance, and which devices it gets.
-
-Requests are served one after another from what the earlier ones left, so no two of them share a device.
+`supports` answers for all requests of an instance, one after another from what the earlier ones left, so no two of
+them share a device. One request is matched in steps (`matching_steps`: properties, NUMA policy, device type,
+provider), each of which drops the pools that it rules out. `devices_reason` is one sentence, with the numbers, on why
+not.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records of one host as a source reports it: a fleet file, a database, an agent, a simulator.
 
-Metrics of a host as plugins see them, with the names of nova's MonitorMetric and MonitorMetricList.
-
-From host records to columns of the table: which attribute of a record each column holds.
+Metrics have the names of nova's MonitorMetric and MonitorMetricList, because plugins read them. `number_values` and
+`encoded_values` say which attribute of a record each column of the table holds.
 """
 
 from __future__ import annotations

@@ -2,12 +2,8 @@
 """The fleet as columns: one array per numeric attribute, one dictionary-encoded column for any other.
 
 Rows are sorted by (host, node), so that ties are broken in the same way every time. `HostTable` is itself a view of
-all its rows (`Hosts`). Changes go through `consume`, `release`, `update` and `row_updates.py`, which note them in
-`changes`.
-
-The memory of numeric columns as buffers: reading one number takes half the time of reading it from the array.
-
-The change log of a table: which rows changed in which columns. Caches of per-row results are patched from it.
+all its rows (`Hosts`). Changes go through `consume`, `release`, `update` and `updates.py`, which note in a change log
+which rows changed in which columns: caches of per-row results are patched from it.
 """
 
 from __future__ import annotations

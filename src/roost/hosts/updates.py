@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Updates of parts of a row: usage, instances, service, aggregates. `HostTable.update` replaces a whole row.
+"""Updates of parts of a row - usage, instances, service, aggregates - and of the set of hosts.
 
-Each function notes exactly the columns that changed in the table's change log, and nothing if none did.
-
-Rebuild a table after hosts were added or removed; the state of all other hosts is preserved.
+`HostTable.update` replaces a whole row. The functions that update a part note exactly the columns that changed in the
+table's change log, and nothing if none did. `rebuild_table` adds and removes hosts; the state of all others stays.
 """
 
 from __future__ import annotations
