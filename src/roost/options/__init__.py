@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads options, by nova's names, from config files, the environment and mappings. Their owners declare them."""
+"""Options by nova's names: declared beside their owners, read from files, environment and mappings, and reported.
+
+Start at `declare.py`.
+"""

@@ -5,7 +5,7 @@
     class Options:
         max_io_ops_per_host: int = option(8, min=0, help="I/O operations a host may run")
 
-`declared(Options)` returns the declarations of a class. `roost.config` reads their values.
+`declared(Options)` returns the declarations of a class. `read.py` reads their values.
 """
 
 from __future__ import annotations

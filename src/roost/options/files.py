@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Config files as written: section -> option -> its lines, with the place of each and before any conversion.
 
-Options of a fleet file. A fleet file is data that people pass on: it names no code, no addresses and no files.
+A fleet file may hold options too. It is data that people pass on, so it names no code, no addresses and no files:
+each option says beside its declaration whether a fleet file may set it (`Declared.in_fleet`).
 
-Each option says beside its declaration whether a fleet file may set it (`Declared.in_fleet`).
-
-Config files for libraries of OpenStack that declare their options themselves, with oslo.config.
-
-Derives `transport_url` from the options that nova used before it: rabbit_host, rabbit_password, ...
-
-They were in [DEFAULT], later in [oslo_messaging_rabbit]. oslo.messaging no longer reads them. The derived address
-applies only where transport_url is not set.
-
-Parser of weight settings: option entries of the form `name=number`.
+`read_conf` reads the files for libraries of OpenStack that declare their options themselves, with oslo.config.
+`broker_address` derives `transport_url` from the options that nova used before it (rabbit_host, rabbit_password, ...)
+where transport_url is not set. They were in [DEFAULT], later in [oslo_messaging_rabbit]; oslo.messaging no longer
+reads them.
 """
 
 from __future__ import annotations

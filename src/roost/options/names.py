@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names in nova.conf that are not options of Roost but are no errors either.
+"""Which names of sections and options are valid, and which of the others are errors: typos of known names.
+
+In a section of STRICT, which only Roost and its plugins read, every unknown name is an error. In a section shared
+with other services, such as [DEFAULT], only a typo of a known name is: an unknown name within a small edit distance.
+Other sections are ignored.
 
 UNUSED are options of nova that have no effect in Roost; `roost config check` reports why. LOOKALIKES are options of
 other services and libraries whose names resemble those of Roost so closely that they would be reported as typos.
-
-Detects typos: unknown names within a small edit distance of a known one.
-
-Resolves and validates the names of sections and options.
-
-In a section of STRICT, which only Roost and its plugins read, every unknown name is an error. In a section shared
-with other services, such as [DEFAULT], only a typo of a known name is. Other sections are ignored.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads options. Precedence: explicit values, environment, config files, the options of a fleet file, defaults.
 
-Sections and names are nova's; deprecated names are accepted with a warning. `option_names.py` validates names,
-`oslo_values.py` values. Environment variables are those of oslo.config: OS_SECTION__OPTION.
-
-Conversion and validation of option values with oslo.config, and its errors as short messages.
+Sections and names are nova's; deprecated names are accepted with a warning. `names.py` validates names; oslo.config
+converts and validates values, and its errors become short messages. Environment variables are those of oslo.config:
+OS_SECTION__OPTION.
 """
 
 from __future__ import annotations

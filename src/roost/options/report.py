@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classifies the options in each source: understood, deprecated name, unused, unknown, of other services.
+"""Reports of options: those in each source by class, and a sample config file with every option explained.
 
-Generates a sample config file from the declarations: every option, explained and commented out.
+An option in a source is understood, deprecated by name, unused, unknown, or one of other services.
 """
 
 from __future__ import annotations
