@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The filter for JSON queries: `["and", [">=", "$free_ram_mb", 1024], ["=", "$hypervisor_type", "QEMU"]]`.
 
-The operators of JSON queries and the references to host attributes, as nova defines them.
-
-Evaluates a JSON query on all hosts together. Start reading at `QueryColumns.truth`.
-
-A part of a query is a constant, an array of numbers, or an encoded column: codes, and the distinct values of them.
-Comparisons of numbers, and `and` and `or`, are array operations; other operators are applied once per distinct
-combination of their arguments, and their number is bounded.
+Operators and references to host attributes are nova's. A query is evaluated on all hosts together: start reading at
+`QueryColumns.truth`. A part of a query is a constant, an array of numbers, or an encoded column: codes, and the
+distinct values of them. Comparisons of numbers, and `and` and `or`, are array operations; other operators are applied
+once per distinct combination of their arguments, and their number is bounded.
 """
 
 from __future__ import annotations
