@@ -1,12 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shares of a host in use: shared by BestFitWeigher, BalanceWeigher and StackWeigher.
-
-The weigher that balances the use of CPUs and memory, so that neither is left over without the other.
-
-The weigher that prefers the host with the least free resources after the placement.
-
-The weigher that fills up hosts in use before it uses empty ones.
-"""
+"""Weighers by the shares of a host in use: balance CPUs and memory, leave least free, fill hosts in use first."""
 
 from __future__ import annotations
 
