@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plugins: the registry of filters and weighers, and a compatible `nova` for plugins that import it without one.
+"""Which filters and weighers there are, and nova's shape for foreign ones. Start at `registry.py`.
 
-Start reading at `registry.py`: how names in the options become classes. `nova_import.py` decides which imports of
-`nova` are resolved, and when; it explains why a plugin cannot be loaded, and adapts plugins of an installed nova.
-`nova_modules.py` is the table of nova's modules and the names in them, which come from: `context.py` (options and
-fleet of one pipeline), `nova_conf.py` (nova's CONF), `nova_objects.py` (nova's objects and errors), `nova_shapes.py`
-(base classes, built-ins to derive from, and the request as dict or object). See docs/adr/0010.
+Unmodified plugins of nova run too: where no nova is installed, `nova_import.py` resolves their imports of `nova`, and
+adapts the plugins of an installed nova. See docs/adr/0010.
+
+| nova's | is in |
+| --- | --- |
+| base classes of plugins, built-ins to derive from, the request as dict or object | `nova_shapes.py` |
+| objects and errors | `nova_objects.py`, `database.py` |
+| CONF | `nova_conf.py` |
+| options and fleet of one pipeline, behind nova's global names | `context.py` |
 """

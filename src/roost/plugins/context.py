@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of the fleet as plugins query it through nova's objects, answered from the host table.
+"""What plugins reach through nova's global names: the options of their pipeline, and its fleet.
 
-The context of one pipeline's plugins: options and fleet, which plugins reach through nova's global names.
-
-A warning, once per process, for a plugin that reads extra specs of an instance whose flavor is not known.
+`PluginContext` is that of one pipeline; `FleetState` answers queries about the fleet from the host table. A plugin
+that reads extra specs of an instance whose flavor is not known is warned of once per process.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """nova's CONF, which is oslo.config's global object, with options of Roost, of nova and of plugins.
 
-Roost never reads from it. It is changed only when a third-party plugin is loaded.
-
-Options of nova that Roost does not use but plugins read: nova's names, from the same files.
+Roost never reads from it. It is changed only when a third-party plugin is loaded. NOVA_OPTIONS are options that Roost
+does not use but plugins read: under nova's names, from the same files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The errors of nova that plugins raise or catch: message templates, filled from keywords.
+"""nova's objects and errors for plugins: lists filled from the fleet, and Roost's records under nova's names.
 
-The classes of nova.objects: lists filled from the fleet, and Roost's records under nova's names.
+Errors that plugins raise or catch are message templates, filled from keywords.
 """
 
 from __future__ import annotations

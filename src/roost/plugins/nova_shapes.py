@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base classes of nova's filters and weighers, bound to the PluginContext in which a plugin is constructed.
+"""Filters and weighers in nova's shape: base classes for plugins, the request they expect, built-ins to derive from.
 
-The request in the shape that a plugin expects: a dict up to Liberty, an object since Mitaka.
-
-Built-ins in nova's shape, under nova's module names, for plugins that derive from them.
-
-Each class delegates to the built-in with the same name, one host at a time. If such a class itself is enabled, the
-built-in is used instead.
+The request is a dict up to Liberty, an object since Mitaka. A base class is bound to the PluginContext in which a
+plugin is constructed. A built-in under nova's module name delegates to ours of the same name, one host at a time; if
+such a class itself is enabled, the built-in is used instead.
 """
 
 from __future__ import annotations
