@@ -3,12 +3,14 @@
 
 | module | what it holds |
 | --- | --- |
-| `schema.py`, `column_types.py`, `column_limits.py` | tables, types, and checks of values before they are written |
+| `schema.py`, `columns.py` | tables, types, and checks of values before they are written |
 | `schema_upgrade.py`, `revisions/` | creating and upgrading the tables |
-| `database_url.py`, `engine.py`, `options/declare.py` | connecting |
-| `transactions.py`, `error_mapping.py` | writing all or nothing; errors of drivers as Roost's errors |
-| `bulk.py`, `reconcile.py` | many rows in few statements; making stored rows equal to wanted ones |
-| `statement_batch.py`, `libpq_pipeline.py` | several statements in one round trip |
+| `engine.py` | connecting |
+| `transactions.py` | writing all or nothing; locks; errors of drivers as Roost's errors |
+| `statements.py`, `libpq_pipeline.py` | many rows in few statements, and several statements in one round trip |
+| `reconcile.py` | making stored rows equal to wanted ones |
+| `keyset.py` | pages of a list |
+| `store_clock.py` | the time that all machines agree on |
 | `change_log.py` | numbered changes, by which schedulers keep their replicas current |
 
 This package module imports nothing, so that declaring the options does not load a database library.

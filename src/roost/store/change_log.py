@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbered changes: writers record what changed, schedulers read what is new and update their replicas from it.
 
-docs/adr/0007 has the reasons.
-
 | subject | key | what changed |
 | --- | --- | --- |
 | `compute_nodes` | node id | the node was added or deleted, or its report, traits or inventories changed |
@@ -12,10 +10,9 @@ docs/adr/0007 has the reasons.
 | `aggregates` | aggregate id | the aggregate was added or deleted, or its hosts or metadata changed |
 | `servers` | server uuid | the server is on another host, or on none |
 
-How far a reader has got in a table whose rows the database numbers: the highest number, and the gaps below it.
-
-Rows become visible in any order (docs/adr/0007): a gap is a transaction that is open still, or was rolled back. A
-position is a value that fits into one line, so a client can keep it, and go on from there at another process.
+Rows become visible in any order (docs/adr/0007): a gap in the numbers is a transaction that is open still, or was
+rolled back. So a `ReadPosition` is the highest number, and the gaps below it. It is a value that fits into one line:
+a client can keep it, and go on from there at another process.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of columns, checked before the database does: the error names the row, the value and a remedy.
+"""Types of columns that mean the same on SQLite, PostgreSQL and MariaDB, and checks of the values for them.
 
-Column types that mean the same on SQLite, PostgreSQL and MariaDB.
-
-Revisions use them too, so a type never changes its meaning: a new meaning is a new type.
-
-Values inside columns of JSON text, in the SQL of each database.
+Revisions use the types too, so a type never changes its meaning: a new meaning is a new type. Values are checked
+before the database does: the error names the row, the value and a remedy. `json_text` and `json_number` are values
+inside columns of JSON text, in the SQL of each database.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens the database: one engine per process, configured so that all three databases behave alike.
+"""Opens the database of section [database]: one engine per process, so that all three databases behave alike.
 
 Isolation is READ COMMITTED; on SQLite a transaction sees what was committed before its first statement. SQLite has
-one writer at a time, for which others wait (busy timeout), and which readers do not block (WAL).
-
-The URL of the database, in the form of nova's option: parsed, checked, and with the driver that Roost ships.
-
-The options of section [database], by nova's names.
+one writer at a time, for which others wait (busy timeout), and which readers do not block (WAL). The URL has the form
+of nova's option; it is parsed, checked, and gets the driver that Roost ships.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bulk reads and writes: many rows or many keys in one statement with few parameters, on all three databases.
-
-PostgreSQL gets the rows as one JSON parameter and reads it as a table, because psycopg sends a statement per row of
-`executemany`: 180 for a claim of 20 instances. The drivers of SQLite and MariaDB batch the rows of an INSERT.
-
-Batches of statements: one round trip on PostgreSQL; SQLite and MariaDB get them one by one.
+"""Many rows or keys in one statement, and several statements in one round trip, on all three databases.
 
 A claim is eight small statements. Sent one by one, most of its time would be spent waiting for results that the next
-statement does not need. A batch ends where the program has to look at a result.
+statement does not need. A batch is one round trip on PostgreSQL, and ends where the program has to look at a result;
+SQLite and MariaDB get its statements one by one. Statements are built once and cached: each is compiled, and prepared
+by the server, when it is first sent.
 
-Statements are built once and cached: each is compiled, and prepared by the server, when it is first sent.
+PostgreSQL gets many rows as one JSON parameter and reads it as a table, because psycopg sends a statement per row of
+`executemany`: 180 for a claim of 20 instances. The drivers of SQLite and MariaDB batch the rows of an INSERT.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transaction that all writers use, all or nothing, and one that reads a consistent state; errors are mapped.
+"""The transaction that all writers use, all or nothing, and one that reads a consistent state.
 
-Maps errors of database drivers to `DatabaseError` and its subclasses: one line of text, no password.
+Errors of database drivers become `DatabaseError` or a subclass of it: one line of text, no password.
 
-Statements that lock the rows they name, and no others, in the order of their ids.
-
-MariaDB locks every row that a statement reads, also those that its condition then rejects, and waits for each of
-them. So a statement that locks must find its rows by a key. Its optimizer scans a table instead where statistics say
-that it is small, as they do of a table that was filled a moment ago: hints forbid that.
+Statements that lock (`select_for_update`) lock the rows they name, and no others, in the order of their ids. MariaDB
+locks every row that a statement reads, also those that its condition then rejects, and waits for each of them: such a
+statement must find its rows by a key. Its optimizer scans a table instead where statistics say that it is small, as
+they do of a table that was filled a moment ago: hints forbid that.
 """
 
 from __future__ import annotations
