@@ -3,16 +3,16 @@
 
 | question | where |
 | --- | --- |
-| which operations are there | `operations.py` (claim, release), `move_operations.py` |
-| where are nodes and groups locked | `node_locks.py`, `group_locks.py`; in one order by `locked_read.py` |
-| where is a claim checked against capacity | `Node.check_capacity` in `node_capacity.py` |
+| which operations are there | `operations.py`: claim, release, moves |
+| where are nodes and groups locked | `nodes.py`, `groups.py`; in one order by `locked_read.py` |
+| where is a claim checked against capacity | `Node.check_capacity` in `nodes.py` |
 | where is a claim idempotent | `is_idempotent_repeat` in `operations.py` |
-| where is a move idempotent | `Move.is_done` in `move_operations.py` |
-| where is decided which kind of move it is | not here: `scheduler/rounds.py` |
-| where is a slot of an anti-affinity group taken | `take_slot` in `group_slots.py` |
-| where do concurrent claims share a commit | `GroupCommit` in `group_commit.py` |
+| where is a move idempotent | `Move.is_done` in `operations.py` |
+| where is decided which kind of move it is | not here: `roost.scheduler.rounds` |
+| where is a slot of an anti-affinity group taken | `take_slot` in `groups.py` |
+| where do concurrent claims share a commit | `GroupCommit` in `ledger.py` |
 | where are conflicts retried | `Ledger._commit_with_retries` in `ledger.py` |
 | where is a failed operation rolled back | `undo_log.py` |
-| what is written, and under which conditions | `write_back.py`; on PostgreSQL also `one_statement.py` |
-| where are leaks found and fixed | `audit.py` |
+| what is written, and under which conditions | `write_back.py` |
+| where are leaks found and fixed | `audit.py`; what is looked for: `audits.py` |
 """

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Audit of consumers: instances without a server, migrations that ended, and consumers that hold nothing.
+"""What an audit of the ledger looks for: consumers that should hold nothing, and guests that nodes cannot have.
 
-A finding of the ledger's audit.
-
-Audit of pinned CPUs, NUMA memory and PCI devices: bookings against what nodes have, and against what is left.
+Consumers: instances without a server, migrations that ended, and consumers that hold nothing. Guests: bookings of
+pinned CPUs, NUMA memory and PCI devices, against what nodes have, and against what is left.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks strict server groups, and reads their slots, hosts and members.
+"""Strict server groups: slots of anti-affinity groups, and the host that an affinity group is bound to.
 
-Strict server groups: slots of anti-affinity groups, and the host that an affinity group is bound to.
-
-Changes in memory, under the lock of the group's row. `write_back.py` writes them; constraints of the database are a
-second guard.
+`lock_groups` locks them, and reads slots, hosts and members. Changes are made in memory, under the lock of the
+group's row. `write_back.py` writes them; constraints of the database are a second guard.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ledger: claims resources of nodes for consumers. However many schedulers claim, no node is overbooked.
 
-One transaction, which may serve several operations (`group_commit.py`): lock groups and nodes (`locked_read.py`),
-apply operations in memory (`operations.py`, `move_operations.py`), write the differences (`write_back.py`), commit. A
-claim for one new instance is a single statement on PostgreSQL (`one_statement.py`).
-
-Group commit: jobs that wait at the same time share a transaction. A disk does some hundred commits a second.
+A transaction: lock groups and nodes (`locked_read.py`), apply operations in memory (`operations.py`), write the
+differences (`write_back.py`), commit. A claim for one new instance is a single statement on PostgreSQL
+(`OneStatementClaim`). Group commit: jobs that wait at the same time share a transaction, because a disk does some
+hundred commits a second.
 """
 
 from __future__ import annotations

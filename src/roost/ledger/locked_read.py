@@ -2,7 +2,7 @@
 """Locks and reads the part of the ledger that some operations need, as a `UnitOfWork`.
 
 Locks are always taken in the same order, so that transactions wait for each other but cannot deadlock: groups by id
-(`group_locks.py`), then nodes by id (`node_locks.py`).
+(`groups.py`), then nodes by id (`nodes.py`).
 """
 
 from __future__ import annotations

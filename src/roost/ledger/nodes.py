@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A locked compute node, and the capacity check of claims on it.
-
-Pinned CPUs, NUMA memory and PCI devices of a locked node: what is left, and which consumer holds what.
-
-The columns `numa_topology` and `pci_stats` of a node are what is left. They follow from `base_numa_topology` and
-`base_pci_stats` (what the node has, less what others than the ledger's consumers use) and `guest_allocations`.
-A claim subtracts from what is left. A release computes it again from the base: a node may have reported fewer devices
-than are booked, and then a device that is released is not free.
-
-Locks nodes and reads their capacity.
+"""A locked compute node: its capacity, the check of claims against it, and which guest holds what of it.
 
 A transaction that changes the inventories of a node, or what is used of them, must hold the lock on its row in
-`compute_nodes`: claims take it here, reports and imports in `roost.inventory`.
+`compute_nodes`: claims take it here, reports and imports in `roost.records`.
+
+The columns `numa_topology` and `pci_stats` of a node are what is left of pinned CPUs, NUMA memory and PCI devices.
+They follow from `base_numa_topology` and `base_pci_stats` (what the node has, less what others than the ledger's
+consumers use) and `guest_allocations`. A claim subtracts from what is left. A release computes it again from the
+base: a node may have reported fewer devices than are booked, and then a device that is released is not free.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of the ledger: claim and release. Each is all or nothing, and idempotent.
+"""Operations of the ledger - claim, release, move, resize - each all or nothing, and idempotent.
 
-An operation works on a `UnitOfWork` in memory, so several of them can share a transaction. Moves are in
-`move_operations.py`.
-
-Operations of the ledger that move an instance to another node, or resize it on its own.
-
-While an instance moves, its allocation on the source belongs to the migration and that on the target to the instance:
-source and target stay allocated until the move is finished or undone. A doubled operation changes nothing.
+An operation works on a `UnitOfWork` in memory, so several of them can share a transaction. While an instance moves,
+its allocation on the source belongs to the migration and that on the target to the instance: source and target stay
+allocated until the move is finished or undone. A doubled operation changes nothing.
 """
 
 from __future__ import annotations
