@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""oslo.messaging's connection to RabbitMQ, with incoming messages checked and outgoing ones published once.
+"""The transport over RabbitMQ, with oslo.messaging: the form on the wire is nova's.
 
-It uses private names of oslo.messaging; ADR 0015 lists them with the defect that each works around.
-
-The listener for notifications on a broker: oslo.messaging's, which takes one notification after the other.
-
-The transport over RabbitMQ, with oslo.messaging: the form on the wire is nova's.
+Incoming messages are checked before they are deserialised, and outgoing ones published once. The connection uses
+private names of oslo.messaging; ADR 0015 lists them with the defect that each works around. Notifications are taken
+one after the other; `broker_server.py` serves calls and casts.
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server on a broker: oslo.messaging's, with our dispatcher and a bounded number of messages at a time.
 
-Heartbeats for callers whose request takes long: while they arrive, the caller goes on waiting for the answer.
+Any client of the broker can put anything into a queue, and oslo.messaging deserialises it before it checks it. So
+what is delivered is read here: JSON of bounded size, in the shape of a message; MessageError for anything else.
 
-Reads what a broker delivers: JSON of bounded size, in the shape of a message; MessageError for anything else.
-
-Any client of the broker can put anything into a queue, and oslo.messaging deserialises it before it checks it.
-
-How long a message may have waited in its queue: messages do not say when they were sent.
-
-A server that had to wait for a message has seen its queue empty a moment before. What it takes afterwards was sent
-since then, at most that long ago.
+While a request takes long, heartbeats keep its caller waiting for the answer. Messages do not say when they were
+sent, so `QueueWait` bounds how long they waited: a server that had to wait for a message has seen its queue empty a
+moment before, and what it takes afterwards was sent since then.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The context of a request: who makes it. It travels with every message.
+"""The context of a request, which travels with every message - who makes it - and the encoding of messages.
 
-Encodes and decodes messages: JSON of bounded size and depth.
+They are JSON of bounded size and depth.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the method for a message, runs it, and turns its result or any exception into a reply.
 
-Errors on the wire: an exception becomes JSON that names its class, and an exception again at the caller.
+On the wire an exception is JSON that names its class, and it is an exception again at the caller. nova's client
+instantiates the named class, so an error for nova has to name one of `nova.exception`, with the arguments that this
+class takes: `raise nova_failure("NoValidHost", text, reason=...)`.
 
-nova's client instantiates the named class, so an error for nova has to name one of `nova.exception`, with the
-arguments that this class takes: `raise nova_failure("NoValidHost", text, reason=...)`.
-
-Errors that a conductor answers to its clients: sent by class name, message and hint, and raised again there.
-
-The conductor runs each method that clients call within `as_client_errors`; the client calls within `as_own_errors`.
+A conductor's errors are sent by class name, message and hint, and raised again at its clients: it runs each method
+that they call within `as_client_errors`; the client calls within `as_own_errors`.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders with the state of a cloud on this machine: where they are, whose they are, and files in them.
+"""Calls of other processes of one user to a development cloud on this machine, over a Unix socket.
 
-Where the Unix socket of a development cloud is: in its state directory, by default below the user's own.
-
-The caller's side of a loopback socket: calls that a development cloud on this machine answers.
-
-The Unix socket of a development cloud: other processes of the same user call the services behind a transport.
-
-One JSON object per line in each direction, of bounded size and depth. Only listed methods are forwarded. There is no
-TCP port; the socket has mode 0600.
+The socket is in the cloud's state directory, by default below the user's own; folders of this kind are made, claimed
+and locked here too. One JSON object per line in each direction, of bounded size and depth. Only listed methods are
+forwarded. There is no TCP port; the socket has mode 0600.
 """
 
 from __future__ import annotations

@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads oslo.messaging, with threads, and gives it its options. No other module imports it.
+"""Loads oslo.messaging, with threads, and gives it its options, by nova's names. No other module imports it.
 
 The order of imports matters: oslo.service has to be set to threads before oslo.messaging is imported, or eventlet is
 chosen. Loading takes about a second, so this module is imported only where a broker is needed.
-
-Options of messages, by nova's names.
-
 [oslo_messaging_rabbit] and [oslo_messaging_notifications] are read by oslo.messaging itself, from the same files.
-
-A number for each process that no other process on the machine has.
 
 oslo.messaging can name queues after their process (`use_queue_manager`), so that a restarted service finds its queues
 again. Two processes of the same name would share a queue, and each would get half of the casts to all servers.
 oslo.messaging itself distinguishes only members of one process group: neither our workers, which have groups of their
-own, nor two schedulers on a machine.
+own, nor two schedulers on a machine. So each process takes a number that no other process on the machine has.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client of a scheduler: each of its methods, sent in the newest form that [upgrade_levels] scheduler allows.
 
+Where this cap is older than what the caller has to say, arguments are left out, newest first. FORMS has the methods
+in all message versions.
+
 A request is sent once. nova from Kilo to Queens sent it again when no answer came in time; the scheduler may have
 carried out the first by then, and the second would be another request.
-
-The methods of a scheduler in all message versions, and the newest that may be sent.
-
-[upgrade_levels] scheduler caps the version. Where the cap is older than what the caller has to say, arguments are
-left out, newest first.
 """
 
 from __future__ import annotations

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion between records and nova's versioned objects in messages. Start reading at `request_spec.py`."""
+"""Conversion between records and nova's versioned objects in messages. Start reading at `request.py`."""

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Payloads of notifications about a request: the legacy dict, and the versioned payload object.
+"""Notifications about a request: the legacy dict and the versioned payload, written and read.
 
-Parser of the requests in nova's versioned notifications: payload objects, which are RequestSpec objects with gaps.
-
-A payload lacks is_bfv, the id of the flavor, ports and request-level parameters. A RequestSpec that nova has stored
-for the same instance has the first two, and is read for what the payload does not have.
+A payload is a RequestSpec object with gaps: it lacks is_bfv, the id of the flavor, ports and request-level
+parameters. A RequestSpec that nova has stored for the same instance has the first two, and is read for what the
+payload does not have.
 """
 
 from __future__ import annotations

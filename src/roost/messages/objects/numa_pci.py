@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion of an instance's NUMA topology and PCI requests from and to nova's objects.
+"""Conversion of NUMA topologies and PCI devices, of instances and of hosts, from and to nova's objects.
 
-Conversion of a host's NUMA topology and PCI pools from nova's objects, as compute nodes report them.
+Hosts report theirs with their compute nodes; they are only read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cache of parsed values: thousands of requests contain the same few flavors and images.
+"""Conversion of RequestSpec from and to nova's object: the other modules of this package convert its parts.
 
-Conversion of RequestSpec from and to nova's object. Start reading here: it uses the other modules of wire/.
+Parsed values are cached, because thousands of requests contain the same few flavors and images.
 """
 
 from __future__ import annotations
