@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fleet files: hosts, aggregates, flavors, images, server groups, options. Start reading at `fleet.py`."""
+"""Fleets in files: fleet files, which people write, and snapshots of a cloud. Start at `fleet_file.py`."""

@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of untrusted YAML and JSON files: size, depth and alias expansion are bounded, duplicate keys refused.
+"""Reader of untrusted YAML and JSON: size, depth and alias expansion are bounded, duplicate keys refused.
 
-Pausing garbage collection while a fleet is loaded: millions of objects are allocated, none is garbage.
-
-Line numbers of the options in a fleet file, recorded while parsing: options are validated much later.
-
-Parser of untrusted YAML: checks the event stream before building any object, and refuses expansion bombs.
-
-Line numbers of fields in a text, found by a second pass over it; only used for error messages.
-
-Parser of untrusted JSON: refuses duplicate keys and numbers of thousands of digits; records lines of options.
+The events of a YAML text are checked before any object is built. Lines of options are recorded while parsing, because
+options are validated much later; the line of any other field is found by a second pass over the text, for an error
+message. Garbage collection is paused while a fleet is loaded: millions of objects are allocated, none is garbage.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fields of a host in a fleet file: the table behind the parser, the published schema and the reference page.
+"""The fields of a fleet file: the tables behind the parser, the published JSON schema and the reference page.
 
-Kinds of structured values that an agent reports for its host: stats, metrics, instances, migrations, CPU.
-
-The kinds of the sections of a fleet file; entries of `hosts` are in `fields.py`.
-
-The kind of mappings with a table of documented fields, such as the hosts of a fleet file.
-
-The published JSON schema of a fleet file, generated from the kinds that parse it.
+SECTIONS has the kind of each section, HOST_FIELDS the fields of a host, with values that an agent reports: stats,
+metrics, instances, migrations, CPU.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parser of the section `aggregates` of a fleet file, and the membership of hosts.
+"""Fleets: the host table, and the flavors, images and server groups that requests name, parsed from a fleet file.
 
-Expansion of name patterns: `node-[001-200]` expands to node-001, ..., node-200.
-
-Parser of the section `hosts` of a fleet file: groups equal hosts into runs, and adds their aggregates.
-
-Fleets: the host table, and the flavors, images and server groups that requests name.
+Names of hosts are patterns: `node-[001-200]` expands to node-001, ..., node-200. Equal hosts are grouped into runs
+that share their values, and get the aggregates that name them.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A snapshot of a cloud. Asked on another machine it gives the same answers, whenever it is asked.
 
-The file of a snapshot: gzip of one JSON object. Files come from other people: size and depth are bounded.
+It holds the fleet, the servers, and all options that decide where servers go and that data may set. The rule is that
+of fleet files: no code, no addresses, no files (`roost.options.files`). A plugin of your own is held by the name of
+its class; where its code is, a config file has to say on each machine. Where a source only knows which instances run
+where, names and states of its servers stay unknown.
 
-A file is decompressed twice: the first time it is only counted, so a decompression bomb never gets memory.
-
-Servers of a source that only knows which instances run where: their names and states stay unknown.
-
-The options that a snapshot holds: all that decide where servers go, and that data may set.
-
-The rule is that of fleet files: no code, no addresses, no files (`roost.options.files`). A plugin of your own
-is held by the name of its class; where its code is, a config file has to say on each machine.
+The file is gzip of one JSON object. Files come from other people: size and depth are bounded, and a file is
+decompressed twice. The first time it is only counted, so a decompression bomb never gets memory.
 """
 
 from __future__ import annotations
