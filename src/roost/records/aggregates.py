@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Aggregates in the database, with their metadata and hosts; matched by name.
+"""Aggregates in the database, with metadata and hosts, and the availability zones that their metadata name.
 
-Availability zones: metadata of aggregates, and the default zone of hosts that are in none.
-
-Aggregates as clients of the API see and change them; the import of fleet files is in `aggregates.py`.
-
-A host is in one availability zone at most, however many writers there are: each locks the services of agents whose
-zone it changes, and then the aggregate, in the order of an import.
+An import of a fleet file matches aggregates by name; clients of the API create, change and list them. A host is in
+one availability zone at most, however many writers there are: each locks the services of agents whose zone it
+changes, and then the aggregate, in the order of an import.
 """
 
 from __future__ import annotations

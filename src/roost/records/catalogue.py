@@ -2,9 +2,8 @@
 """Flavors, images and server groups in the database, each with the rows of other tables that belong to it.
 
 Every section of a fleet file is saved in the same steps: read the stored rows, compute the wanted ones, check that
-unique values are unique, reconcile. `catalogue_rows.py` maps fields to columns.
-
-Flavors, images and server groups as rows, and rows as entries of a fleet file: pure functions.
+unique values are unique, reconcile. Functions named `..._row` and `..._entry` are pure: to a row, and to an entry of
+a fleet file.
 """
 
 from __future__ import annotations

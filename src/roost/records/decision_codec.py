@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of a table of hosts as JSON data and back, exactly: what a column, an instance and an aggregate hold.
+"""Decisions, and the table of hosts that they saw, as JSON data and back: equal in every value.
 
+A decision: steps, scores of the best hosts, choices, and the request as it was placed. A table goes column by column.
 Objects that many hosts share - aggregates, flavors, amounts - are written once per payload and referred to by number.
-
-Decisions as JSON data and back: steps, scores of the best hosts, choices, and the request as it was placed.
-
-A table of hosts as JSON data, column by column, and back: equal in every value that filters and weighers read.
 """
 
 from __future__ import annotations

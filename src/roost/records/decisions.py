@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removal of decisions that are too old or too many, and of the states that no decision left needs.
+"""Decisions and what they saw, in the database: written in batches by `recorder.py`, asked for, and removed.
 
-Decisions and what they saw, in the database. Written in batches by `recorder.py`, removed by `pruning.py`.
-
-What can be asked about decisions, as JSON data: lists, and one of them with the state that it was made from.
+Removed is what is too old or too many, and the states that no decision left needs. Answers are JSON data: lists of
+decisions, and one of them with the state that it was made from.
 """
 
 from __future__ import annotations

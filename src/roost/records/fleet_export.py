@@ -2,12 +2,9 @@
 """Exports the database as a fleet file, which imports to the same fleet. Default values are left out.
 
 A migration in progress is not an instance: what it holds is listed under `migrations`, and part of the use that the
-node reports. Of two images or groups with the same name the second is identified by its id, because names in a file
-are unique.
-
-Reads what migrations hold of nodes. Schedulers need no migrations, an export does.
-
-Use of a node that a fleet file does not give: of consumers that it does not list, or lists without resources.
+node reports. Schedulers need no migrations, an export does. `OtherUse` is use that the file does not give: of
+consumers that it does not list, or lists without resources. Of two images or groups with the same name the second is
+identified by its id, because names in a file are unique.
 """
 
 from __future__ import annotations

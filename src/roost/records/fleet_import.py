@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Import of hosts: what the file says of a node, plus the allocations of consumers that the file does not list.
-
-Import of instances and migrations: as consumers, and instances as servers too; finds the use of other consumers.
-
-The ledger (`roost.claims`) owns `consumers`; an import writes them under the locks of the nodes they are on.
-
-Imports a fleet into the database, in one transaction; only differences are written.
+"""Imports a fleet into the database, in one transaction; only differences are written.
 
 | in the file | in the database |
 | --- | --- |
 | a new host | inserted with its service, traits, inventories and instances |
 | a stored host, matched by (host, node) | updated where it differs |
-| an instance | allocated on the nodes that the file has it on, and on no other node of the file |
+| an instance | allocated on the nodes that the file has it on, and on no other node of the file; also a server |
 | an instance without resources on any node | keeps its allocations; what the file reports counts it |
 | a migration | allocated likewise; its use is part of what the file reports |
 | not in the file: a consumer on a node of the file, from a claim | stays; its use is added to what the file reports |
 | not in the file: a host, flavor, image, group or aggregate | stays unchanged |
 | options | not stored: they belong into a configuration file |
+
+The ledger (`roost.ledger`) owns `consumers`; an import writes them under the locks of the nodes they are on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of hosts by their numbers in the log of changes, for clients that follow the fleet.
+"""Nodes as clients of the API see them - hypervisors, each with its service - and changes of hosts by number.
 
-Nodes as clients of the API see them: hypervisors, each with its service. Claims keep what is used of them.
+Claims keep the used amounts of a node current. Clients that follow the fleet read its changes from the change log.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the database as fields of host records and instances. `row_encoder.py` is the inverse.
-
-Host records as rows of the database: pure functions. `row_decoder.py` is the inverse.
+"""Host records and instances as rows of the database, and rows as fields of these records: pure functions.
 
 Values of JSON columns are texts.
 """

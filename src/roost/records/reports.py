@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports of agents on their nodes, and the deletion of a node.
 
-Use of a node: where what its agent reports and what the ledger has booked meet.
-
 A claim lowers the free amounts of a node before the agent knows of the server, and a release raises them after it has
 left. So an agent of Roost's reports no use at all, and the columns are computed under the lock of the node: what is
 reserved, what the consumers of the ledger use, and the listed instances that the ledger does not have. A report that
@@ -102,7 +100,7 @@ def save_report(
     """Save what an agent reports of its node. Its consumers and allocations are the ledger's, and stay unchanged.
 
     `record.instances`: those that the figures of NUMA cells and PCI devices count; see `reported_space.py`. A record
-    without figures of use takes them from the ledger; see `reported_use.py`.
+    without figures of use takes them from the ledger; as the head of this module says.
     The service of a static host is the agent's from then on. A report equal to the last one is not a change; an
     implausible one is BadInput, and the last one stays. `disk_available_least`: GiB that can really be written.
     `made_at`: when the agent took its figures, by the clock of claims; None: after all that is booked by now.

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server, its faults and its migrations, as the store has them.
+"""A server as the store has it, with its faults, migrations, states and status.
 
-States of servers, by nova's words: vm_state is what a server is, task_state what is being done to it.
-
-The status of a server in nova's API, which follows from vm_state and task_state: in Python and in SQL.
+States have nova's words: vm_state is what a server is, task_state what is being done to it. The status in nova's API
+follows from the two: in Python and in SQL.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life cycle of a server as one table: every legal change of its state is a step of LIFE_CYCLE.
+"""The life cycle of a server as one table, LIFE_CYCLE: every legal change of its state is a step of it.
 
-A step is taken by `ServerStore.advance`, which refuses it from any other state.
-
-Who goes on with the task of a server: a conductor, or the agent on one of its hosts; by which message.
+A step is taken by `ServerStore.advance`, which refuses it from any other state. A second table, WORK, says who goes
+on with the task of a server - a conductor, or the agent on one of its hosts - and by which message.
 
 A message only wakes its receiver, which reads all it needs from the record of the server. So a message may be lost,
 doubled or late: the janitor of a conductor sends it again, and the generation in it makes it count once.

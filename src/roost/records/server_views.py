@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers, migrations, hosts, flavors and images as clients see them.
+"""Servers and their migrations, hosts, flavors and images as clients see them, and the reader of servers.
 
-Reads servers, their faults and their migrations. The number of statements never grows with the rows.
-
-Only a list by regular expressions that LIKE cannot say needs one for each ROWS_AT_ONCE that are looked at.
+The number of statements never grows with the rows. Only a list by regular expressions that LIKE cannot say needs one
+for each ROWS_AT_ONCE that are looked at.
 """
 
 from __future__ import annotations

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers in the database: host, node and state, as far as schedulers and imports read and write them.
-
-The other columns belong to the API. A server without a record, which was deleted or is in another database, is
-skipped and logged.
-
-The end of a move in the ledger, by the record of its server. Agents end moves; conductors find ended ones.
-
-Removal of old records: deleted servers, and of servers that live the moves and faults that no longer matter.
-
-An agent removes a guest whose server is deleted, and leaves alone a guest whose server is not in the database. So the
-record is kept until each host on which the guest may be left has been up for a while since the deletion, or is gone,
-and until no removal of a guest is left to acknowledge.
-
-Servers in the database. Every change of a server's state is made by `ServerStore.advance`.
+"""Servers in the database. Every change of a server's state is made by `ServerStore.advance`.
 
 A change names the generation that its writer read; it is refused with ServerChanged if another process was faster.
 So a message that is doubled, late or repeated changes nothing, and a process that was stopped for an hour cannot
 overwrite what happened meanwhile.
+
+Schedulers and imports read and write host, node and state alone; a server without a record, which was deleted or is
+in another database, is skipped and logged. `end_move` ends a move in the ledger, by the record of its server: agents
+end moves; conductors find ended ones.
+
+Old records are removed: deleted servers, and of servers that live the moves and faults that no longer matter. An
+agent removes a guest whose server is deleted, and leaves alone a guest whose server is not in the database. So the
+record is kept until each host on which the guest may be left has been up for a while since the deletion, or is gone,
+and until no removal of a guest is left to acknowledge.
 """
 
 from __future__ import annotations

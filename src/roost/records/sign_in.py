@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sign-in: a password, a token or an application credential in, a new token out.
 
-Slows down failed sign-ins: after some failures the next attempt has to wait, and longer after each further one.
-
+Failed sign-ins are slowed down: after some failures the next attempt has to wait, and longer after each further one.
 An attempt counts from its begin: those that are made at the same moment are no more guesses than those that are made
 one after another.
 """

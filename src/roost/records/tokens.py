@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens in the database, stored by their SHA-256 digest: who reads the database cannot use them.
+"""Tokens in the database, and the caller of the API whose token was accepted.
 
-A token is random and holds nothing; what it allows is read anew for each request. So a token that was revoked, or
-whose user lost its rights, is refused at once.
-
-A caller of the API whose token was accepted.
+Stored is the SHA-256 digest: who reads the database cannot use a token. A token is random and holds nothing; what it
+allows is read anew for each request. So a token that was revoked, or whose user lost its rights, is refused at once.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users in the database, with their passwords and with their roles in projects and in the system.
+"""Users and projects in the database, and the roles of users in projects and in the system, the cloud as a whole.
 
-Names of users, projects and application credentials: what can be one, and how something is found by it.
-
-Hashes of passwords: scrypt, stored with its parameters and salt, so that a later version can raise the cost.
-
-Roles, and where a user has them: in a project, or in the system, which is the cloud as a whole.
-
-Projects in the database: what servers belong to, and where users have roles.
+Servers belong to projects. Passwords are hashed by scrypt and stored with its parameters and salt, so that a later
+version can raise the cost.
 """
 
 from __future__ import annotations
