@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a service, whatever it does: start, reload and stop by signals, periodic tasks, worker processes."""
+"""To run a process, whatever it does: signals, periodic tasks, worker processes, logs, metrics, health.
+
+Start at `lifecycle.py`.
+"""

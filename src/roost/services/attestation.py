@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Client of an attestation service: OpenAttestation's PollHosts call, over HTTPS.
+"""Trust levels of nodes: the client of an attestation service, and a cache with the rule of nova's TrustedFilter.
 
-Cache of trust levels, with the expiry rule of nova's TrustedFilter.
+The client makes OpenAttestation's call PollHosts, over HTTPS. The rule says when a level has expired.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a service answers over HTTP: is it alive (/healthz), does it take requests (/readyz), /metrics.
 
-The HTTP server beside a service: the standard library's, with limits that it lacks (ADR 0013).
-
-Any client that can connect is answered, so it listens on loopback by default. It reads no more than the head of a
-request, bounds the time and the number of connections, and never queries a name server.
+The server is the standard library's, with limits that it lacks (ADR 0013). Any client that can connect is answered,
+so it listens on loopback by default. It reads no more than the head of a request, bounds the time and the number of
+connections, and never queries a name server.
 """
 
 from __future__ import annotations

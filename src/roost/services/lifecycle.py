@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a service: start, readiness and watchdog for systemd, reload at SIGHUP, stop at SIGTERM or SIGINT.
 
-The first SIGTERM or SIGINT lets running requests end; a second one does not wait for them.
+The first SIGTERM or SIGINT lets running requests end; a second one does not wait for them. `Periodic` repeats a task
+at an interval, in a thread of its own.
 
-Notifies systemd of the state of the service (Type=notify, WatchdogSec=), over the socket NOTIFY_SOCKET.
-
-States: `READY=1` (started), `STATUS=...` (shown by `systemctl status`), `WATCHDOG=1` (heartbeat), `reloading()` and
-then `READY=1` around a reload, `STOPPING=1`.
-
-Tasks that are repeated at an interval, each in a thread of its own.
+systemd (Type=notify, WatchdogSec=) is told of states over the socket NOTIFY_SOCKET: `READY=1` (started), `STATUS=...`
+(shown by `systemctl status`), `WATCHDOG=1` (heartbeat), `reloading()` and then `READY=1` around a reload,
+`STOPPING=1`.
 """
 
 from __future__ import annotations

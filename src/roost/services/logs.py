@@ -12,9 +12,8 @@ Libraries, and modules that need no more than a sentence, use the standard libra
 
     2026-11-15T17:31:08.123Z INFO roost.scheduler.manager [req-5c1d] placed instances=2 milliseconds=0.4
 
-Keeps passwords out of the log: in URLs, and in values whose name says that they are secret.
-
-Formatters that turn any log record into exactly one line: text for people, JSON for programs.
+A line is text for people, or JSON for programs. Redacted are passwords in URLs, and values whose name says that they
+are secret.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 """Every metric that Roost exposes: name, meaning, labels, and how the gauges of several workers are aggregated.
 
 Names are roost_<what>_<unit>[_total] in base units. A label has few values, and none of them names a host, a server
-or a project: Prometheus stores a series for each value.
-
-What /metrics answers: Roost's metrics in Prometheus's text format, in the order of their definitions.
+or a project: Prometheus stores a series for each value. `render_metrics` is what /metrics answers: Prometheus's text
+format, in the order of the definitions.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Counts what a service does, for Prometheus. Methods are named for what happened, and never raise.
 
 A registry of its own, no global one. Where a service has several worker processes, each counts for itself
-(`Metrics.for_worker`) and their parent exposes the sums (`WorkerMetrics` in worker_metrics.py).
+(`Metrics.for_worker`) and their parent exposes the sums (`WorkerMetrics` in `workers.py`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What conductor and compute have in common: RPC servers, periodic tasks, readiness, reload, stop.
+"""A service of RPC servers and periodic tasks, as conductor and compute are: readiness, reload, stop.
 
-RPC methods that are counted and timed, and whose log lines have the request's id.
-
-Options that services of every kind share, by nova's names.
+Its methods are counted and timed, and their log lines have the request's id. Options that services of every kind
+share are declared here, by nova's names.
 """
 
 from __future__ import annotations

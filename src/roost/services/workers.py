@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of several worker processes, exposed as one: prometheus_client's multiprocess mode (ADR 0012).
-
-Each worker counts into memory-mapped files that are named after its number; their parent adds them up. A worker that
-takes the place of another has its number and goes on with its files, so totals never fall and files do not
-accumulate. Gauges are deleted when their worker ends.
-
-A worker process, seen from its parent (`Worker`) and from itself (`report_readiness`, `stop_with_parent`).
+"""Runs several worker processes as one service (ADR 0014), and exposes their metrics as one (ADR 0012).
 
 A worker is the parent's own command with `--worker NUMBER`. Every second or so it writes a heartbeat to its standard
 output: a line of JSON, the list of reasons why it is not ready. Where it ends for a reason that no restart helps, it
 writes that as its last line (`report_lasting_failure`). Its standard input is a pipe from the parent: when that
 closes, the parent is gone and the worker stops.
 
-Runs several worker processes as one service (ADR 0014).
+For metrics (prometheus_client's multiprocess mode) each worker counts into memory-mapped files that are named after
+its number; their parent adds them up. A worker that takes the place of another has its number and goes on with its
+files, so totals never fall and files do not accumulate. Gauges are deleted when their worker ends.
 """
 
 from __future__ import annotations
