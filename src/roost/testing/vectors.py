@@ -5,10 +5,6 @@ Reads one case per line and writes one answer per line, flushed after each, so t
 open and converse with it. A line of a recorded file, which holds a case and nova's answer, is accepted too. An
 invalid case gives an answer with only `id` and `error`. Errors have the class names of nova's. In nova, placement
 checks capacity, so the capacity stage is left out here.
-
-Parses the hosts and the request of a conformance case, with the defaults of the conformance format.
-
-The part of a conformance answer after filtering: weights, order, selections, and consumed resources.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strategies of hosts and tables in which the amounts, services and aggregates vary.
+"""Strategies of hosts and tables in which the amounts, services and aggregates vary, or chosen columns alone.
 
-A combinator that mixes rare values, such as invalid ones, into common ones.
-
-Strategies per column of a table, and tables in which only chosen columns vary.
+`rarely` mixes rare values, such as invalid ones, into common ones.
 """
 
 from __future__ import annotations
