@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters: which hosts may take a request, one rule a file. Start at `base.py`; all are in `roost.plugins.registry`."""
+"""Filters: which hosts may take a request, one rule a file. Start at `base.py`; the list is in `plugins.registry`."""
 
 from roost.filters.base import BaseHostFilter, Filter, HostFilter
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weighers: which host is best, one rule a file. Start at `base.py`; all are in `roost.plugins.registry`."""
+"""Weighers: which host is best, one rule a file. Start at `base.py`; the list is in `plugins.registry`."""
 
 from roost.weighers.base import BaseHostWeigher, HostWeigher, WeighedHost, Weigher, normalise
 
