@@ -26,69 +26,93 @@ from roost.model.kinds import shown
 from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
 
-RULE = "JsonFilter"
-COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "=": operator.eq,
-    "<": operator.lt,
-    ">": operator.gt,
-    "<=": operator.le,
-    ">=": operator.ge,
-}
-_OPERATORS = {*COMPARISONS, "in", "not", "or", "and"}
-_REMEDY = "write a list: [operator, argument, ...]"
+MAX_QUERY_CHARACTERS = 64 * 1024
+MAX_QUERY_DEPTH = 64
+MAX_QUERY_VALUES = 2000
+"""Operators and arguments, nested ones included: a list of hosts may be long, a formula is not."""
 
 
-def split_query(query: Any) -> tuple[str, list[Any]]:
-    """The operator of a query and its arguments; RuleError where it is no query.
+class JsonFilter(Filter):
+    """Keep only hosts for which the JSON query in the hint `query` is true.
 
-    The type is that of nova, which indexes any value: KeyError for texts and mappings, TypeError for the rest.
+    A query is a list of an operator and its arguments. `$name` is the value of a host attribute, `$stats.key` that of
+    a nested entry. As in nova, `not` returns a list, and a list that is not empty is true.
     """
-    if not isinstance(query, list):
-        nova_type = "KeyError" if isinstance(query, (str, Mapping)) else "TypeError"
-        raise RuleError(RULE, f"{query!r} is no query", nova_type, _REMEDY)
-    name = query[0]
-    if not isinstance(name, (str, int, float, bool, type(None))):
-        raise RuleError(RULE, f"{name!r} is no operator", "TypeError")
-    if name not in _OPERATORS:
-        raise RuleError(RULE, f"{name!r} is no operator", "KeyError", f"one of {' '.join(sorted(_OPERATORS))}")
-    return str(name), query[1:]
+
+    reads = ATTRIBUTE_COLUMNS
+
+    def applies_to(self, spec: RequestSpec) -> bool:
+        """True if the hint `query` is set."""
+        return bool(spec.get_scheduler_hint("query"))
+
+    def query(self, spec: RequestSpec) -> Any:
+        """The parsed query; RuleError if it is no JSON, too long, too large or nested too deeply."""
+        text = spec.get_scheduler_hint("query")
+        if not isinstance(text, str):
+            raise RuleError(RULE, "several query hints", "TypeError", "give one")
+        if len(text) > MAX_QUERY_CHARACTERS:
+            raise RuleError(RULE, f"the query has {len(text)} characters", hint=f"at most {MAX_QUERY_CHARACTERS}")
+        return _parse(text)
+
+    def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
+        """True for hosts for which the query is true."""
+        if not self.applies_to(spec):
+            return np.ones(len(hosts), dtype=np.bool_)
+        return QueryColumns(hosts).truth(self.query(spec))
+
+    def reason(self, host: HostView, spec: RequestSpec) -> str:
+        """The values of the attributes that the query names."""
+        paths = sorted(path for path in _paths(self.query(spec)) if path.split(".")[0] in ATTRIBUTES)
+        values = ", ".join(f"{path} is {shown(reference(path, host))}" for path in paths)
+        return f"the query is not true here{': ' + values if values else ''}"
+
+    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
+        """A request without the query: what it should say instead cannot be known."""
+        return Remedy("change the hint query, or leave it out", (RequestChange("scheduler_hints.query", None),))
 
 
-def apply_operator(name: str, arguments: list[Any]) -> Any:
-    """The result for arguments that have a value: a list of booleans for `not`, else a boolean."""
-    if name == "not":
-        return [not argument for argument in arguments]
-    if name == "or":
-        return any(arguments)
-    if name == "and":
-        return all(arguments)
-    if len(arguments) < 2:
-        return False
-    first, rest = arguments[0], arguments[1:]
-    if name == "in":
-        return first in rest
+@lru_cache(maxsize=16)
+def _parse(text: str) -> Any:
+    """The query; kept, because every instance of a request asks for it."""
     try:
-        return all(COMPARISONS[name](first, other) for other in rest)
-    except TypeError as error:
-        raise RuleError(RULE, f"{name}: {error}", "TypeError") from None
+        query = json.loads(text)
+    except RecursionError:
+        raise RuleError(RULE, "the query is nested too deeply", "RecursionError") from None
+    except ValueError as error:
+        raise RuleError(RULE, f"the query is not JSON: {error}", type(error).__name__) from None
+    depth, values = _extent(query)
+    if depth > MAX_QUERY_DEPTH:
+        raise RuleError(RULE, f"the query is nested deeper than {MAX_QUERY_DEPTH} levels", "RecursionError")
+    if values > MAX_QUERY_VALUES:
+        raise RuleError(RULE, f"the query has {values} values", hint=f"at most {MAX_QUERY_VALUES}: ask for less")
+    return query
 
 
-def is_true(result: Any) -> bool:
-    """Whether the result of a whole query is true; a list is true if any of its members is."""
-    return any(result) if isinstance(result, list) else bool(result)
+def _extent(query: Any) -> tuple[int, int]:
+    """The nesting depth of lists and mappings, and the number of all values; determined without recursion."""
+    depth, values, level = 0, 0, [query]
+    while level:
+        depth, values = depth + 1, values + len(level)
+        level = [each for outer in level for each in _children(outer)]
+    return depth, values
 
 
-def reference(path: str, host: HostView) -> Any:
-    """The value of a reference `$name.key.key`, given without the `$`; None if there is no such value."""
-    name, *keys = path.split(".")
-    value = attribute_of(host, name)
-    for key in keys:
-        if value is None:
-            return None
-        if not isinstance(value, Mapping):
-            raise RuleError(RULE, f"${path}: {value!r} has no keys", "AttributeError")
-        value = value.get(key)
-    return value
+def _children(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _paths(query: Any) -> set[str]:
+    """All references in a query, without the `$`."""
+    found, waiting = set(), [query]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, list):
+            waiting.extend(each)
+        elif isinstance(each, str) and each.startswith("$"):
+            found.add(each[1:])
+    return found
 
 
 MOST_STEPS = 1_000_000
@@ -267,90 +291,66 @@ def _present(value: Any) -> list[Any]:
     return [] if value is None else [value]
 
 
-MAX_QUERY_CHARACTERS = 64 * 1024
-MAX_QUERY_DEPTH = 64
-MAX_QUERY_VALUES = 2000
-"""Operators and arguments, nested ones included: a list of hosts may be long, a formula is not."""
+RULE = "JsonFilter"
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
+_OPERATORS = {*COMPARISONS, "in", "not", "or", "and"}
+_REMEDY = "write a list: [operator, argument, ...]"
 
 
-class JsonFilter(Filter):
-    """Keep only hosts for which the JSON query in the hint `query` is true.
+def split_query(query: Any) -> tuple[str, list[Any]]:
+    """The operator of a query and its arguments; RuleError where it is no query.
 
-    A query is a list of an operator and its arguments. `$name` is the value of a host attribute, `$stats.key` that of
-    a nested entry. As in nova, `not` returns a list, and a list that is not empty is true.
+    The type is that of nova, which indexes any value: KeyError for texts and mappings, TypeError for the rest.
     """
-
-    reads = ATTRIBUTE_COLUMNS
-
-    def applies_to(self, spec: RequestSpec) -> bool:
-        """True if the hint `query` is set."""
-        return bool(spec.get_scheduler_hint("query"))
-
-    def query(self, spec: RequestSpec) -> Any:
-        """The parsed query; RuleError if it is no JSON, too long, too large or nested too deeply."""
-        text = spec.get_scheduler_hint("query")
-        if not isinstance(text, str):
-            raise RuleError(RULE, "several query hints", "TypeError", "give one")
-        if len(text) > MAX_QUERY_CHARACTERS:
-            raise RuleError(RULE, f"the query has {len(text)} characters", hint=f"at most {MAX_QUERY_CHARACTERS}")
-        return _parse(text)
-
-    def mask(self, hosts: Hosts, spec: RequestSpec) -> BoolArray:
-        """True for hosts for which the query is true."""
-        if not self.applies_to(spec):
-            return np.ones(len(hosts), dtype=np.bool_)
-        return QueryColumns(hosts).truth(self.query(spec))
-
-    def reason(self, host: HostView, spec: RequestSpec) -> str:
-        """The values of the attributes that the query names."""
-        paths = sorted(path for path in _paths(self.query(spec)) if path.split(".")[0] in ATTRIBUTES)
-        values = ", ".join(f"{path} is {shown(reference(path, host))}" for path in paths)
-        return f"the query is not true here{': ' + values if values else ''}"
-
-    def remedy(self, host: HostView, spec: RequestSpec) -> Remedy | None:
-        """A request without the query: what it should say instead cannot be known."""
-        return Remedy("change the hint query, or leave it out", (RequestChange("scheduler_hints.query", None),))
+    if not isinstance(query, list):
+        nova_type = "KeyError" if isinstance(query, (str, Mapping)) else "TypeError"
+        raise RuleError(RULE, f"{query!r} is no query", nova_type, _REMEDY)
+    name = query[0]
+    if not isinstance(name, (str, int, float, bool, type(None))):
+        raise RuleError(RULE, f"{name!r} is no operator", "TypeError")
+    if name not in _OPERATORS:
+        raise RuleError(RULE, f"{name!r} is no operator", "KeyError", f"one of {' '.join(sorted(_OPERATORS))}")
+    return str(name), query[1:]
 
 
-@lru_cache(maxsize=16)
-def _parse(text: str) -> Any:
-    """The query; kept, because every instance of a request asks for it."""
+def apply_operator(name: str, arguments: list[Any]) -> Any:
+    """The result for arguments that have a value: a list of booleans for `not`, else a boolean."""
+    if name == "not":
+        return [not argument for argument in arguments]
+    if name == "or":
+        return any(arguments)
+    if name == "and":
+        return all(arguments)
+    if len(arguments) < 2:
+        return False
+    first, rest = arguments[0], arguments[1:]
+    if name == "in":
+        return first in rest
     try:
-        query = json.loads(text)
-    except RecursionError:
-        raise RuleError(RULE, "the query is nested too deeply", "RecursionError") from None
-    except ValueError as error:
-        raise RuleError(RULE, f"the query is not JSON: {error}", type(error).__name__) from None
-    depth, values = _extent(query)
-    if depth > MAX_QUERY_DEPTH:
-        raise RuleError(RULE, f"the query is nested deeper than {MAX_QUERY_DEPTH} levels", "RecursionError")
-    if values > MAX_QUERY_VALUES:
-        raise RuleError(RULE, f"the query has {values} values", hint=f"at most {MAX_QUERY_VALUES}: ask for less")
-    return query
+        return all(COMPARISONS[name](first, other) for other in rest)
+    except TypeError as error:
+        raise RuleError(RULE, f"{name}: {error}", "TypeError") from None
 
 
-def _extent(query: Any) -> tuple[int, int]:
-    """The nesting depth of lists and mappings, and the number of all values; determined without recursion."""
-    depth, values, level = 0, 0, [query]
-    while level:
-        depth, values = depth + 1, values + len(level)
-        level = [each for outer in level for each in _children(outer)]
-    return depth, values
+def is_true(result: Any) -> bool:
+    """Whether the result of a whole query is true; a list is true if any of its members is."""
+    return any(result) if isinstance(result, list) else bool(result)
 
 
-def _children(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
-
-
-def _paths(query: Any) -> set[str]:
-    """All references in a query, without the `$`."""
-    found, waiting = set(), [query]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, list):
-            waiting.extend(each)
-        elif isinstance(each, str) and each.startswith("$"):
-            found.add(each[1:])
-    return found
+def reference(path: str, host: HostView) -> Any:
+    """The value of a reference `$name.key.key`, given without the `$`; None if there is no such value."""
+    name, *keys = path.split(".")
+    value = attribute_of(host, name)
+    for key in keys:
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            raise RuleError(RULE, f"${path}: {value!r} has no keys", "AttributeError")
+        value = value.get(key)
+    return value
