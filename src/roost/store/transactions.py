@@ -32,6 +32,90 @@ from roost.options.declare import REDACTED
 from roost.store.columns import MARIADB
 from roost.store.engine import BEGINS_WRITING, OPTION, redacted_url
 
+MOST_ATTEMPTS = 5
+"""How often `write` begins: each time another transaction was faster with the same rows."""
+
+Result = TypeVar("Result")
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A transaction whose statements all see the same state. Driver errors become a DatabaseError."""
+    # Snapshot isolation; on SQLite every transaction has it.
+    settings = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+    with database_errors(engine), engine.connect().execution_options(**settings) as connection, connection.begin():
+        yield connection
+
+
+@contextmanager
+def writing(engine: Engine, is_dry_run: bool = False) -> Iterator[Connection]:
+    """A transaction that writes all or nothing; a dry run is rolled back. Driver errors become a DatabaseError.
+
+    Writers read beforehand what a constraint would refuse. So a violated constraint means that another transaction
+    wrote in between: it is a DatabaseConflict, which can be retried.
+    """
+    try:
+        with (
+            database_errors(engine),
+            engine.connect().execution_options(**BEGINS_WRITING) as connection,
+            connection.begin() as transaction,
+        ):
+            yield connection
+            if is_dry_run:
+                transaction.rollback()
+    except IntegrityError as error:
+        message = f"database {redacted_url(engine.url)}: another transaction wrote the same row meanwhile"
+        raise DatabaseConflict(message, HINTS[DatabaseConflict]) from error
+
+
+def write(engine: Engine, change: Callable[[Connection], Result]) -> Result:
+    """What `change` returns, called in a transaction of its own; again, from its reads on, after a DatabaseConflict.
+
+    So a change that looks for a row before it inserts one finds, the second time, the row of a faster writer.
+    """
+    for _ in range(MOST_ATTEMPTS - 1):
+        try:
+            with writing(engine) as connection:
+                return change(connection)
+        except DatabaseConflict:
+            continue
+    with writing(engine) as connection:
+        return change(connection)
+
+
+BY_PRIMARY_KEY = "FORCE INDEX (PRIMARY)"
+"""Index hint of MariaDB: a scan of the table is the last resort. The condition must begin with the primary key."""
+
+
+def by_index(statement: Select[Any], table: FromClause, index: str = "PRIMARY") -> Select[Any]:
+    """The SELECT with the hint that rows of the table are found by this index; no effect but on MariaDB."""
+    for dialect in MARIADB:
+        statement = statement.with_hint(table, f"FORCE INDEX ({index})", dialect)
+    return statement
+
+
+def select_for_update(
+    dialect: str,
+    columns: Sequence[ColumnElement[Any]],
+    table: Table,
+    wanted: Sequence[ColumnElement[bool]],
+    is_one: bool = False,
+) -> Select[Any]:
+    """A SELECT that locks the rows for which one of the conditions `wanted` holds, in the order of `id`.
+
+    Each condition compares a column that has an index with its keys. `is_one`: there is one condition, which compares
+    a unique column with one key; MariaDB never scans a table for that.
+    """
+    rows = select(*columns)
+    if is_one or dialect not in MARIADB:
+        return rows.where(or_(*wanted)).order_by(table.c.id).with_for_update(of=table)
+    # The ids are read first, without a lock. A subquery with UNION or DISTINCT is not merged into the outer query.
+    ids = [select(table.c.id).where(each).distinct() for each in wanted]
+    found = (ids[0] if len(ids) == 1 else union(*ids)).subquery("wanted")
+    rows = rows.select_from(found.join(table, table.c.id == found.c.id)).prefix_with("STRAIGHT_JOIN")
+    return by_index(rows, table).order_by(found.c.id).with_for_update(of=table)
+
+
 Kind = type[DatabaseError]
 
 HINTS: dict[Kind, str] = {
@@ -147,87 +231,3 @@ def _first_line(error: exc.DBAPIError, url: URL) -> str:
     message = str(cause.args[1] if cause and number is not None and len(cause.args) > 1 else cause)
     line = next((each.strip() for each in message.splitlines() if each.strip()), type(cause).__name__)
     return line.replace(str(url.password), REDACTED) if url.password else line
-
-
-BY_PRIMARY_KEY = "FORCE INDEX (PRIMARY)"
-"""Index hint of MariaDB: a scan of the table is the last resort. The condition must begin with the primary key."""
-
-
-def by_index(statement: Select[Any], table: FromClause, index: str = "PRIMARY") -> Select[Any]:
-    """The SELECT with the hint that rows of the table are found by this index; no effect but on MariaDB."""
-    for dialect in MARIADB:
-        statement = statement.with_hint(table, f"FORCE INDEX ({index})", dialect)
-    return statement
-
-
-def select_for_update(
-    dialect: str,
-    columns: Sequence[ColumnElement[Any]],
-    table: Table,
-    wanted: Sequence[ColumnElement[bool]],
-    is_one: bool = False,
-) -> Select[Any]:
-    """A SELECT that locks the rows for which one of the conditions `wanted` holds, in the order of `id`.
-
-    Each condition compares a column that has an index with its keys. `is_one`: there is one condition, which compares
-    a unique column with one key; MariaDB never scans a table for that.
-    """
-    rows = select(*columns)
-    if is_one or dialect not in MARIADB:
-        return rows.where(or_(*wanted)).order_by(table.c.id).with_for_update(of=table)
-    # The ids are read first, without a lock. A subquery with UNION or DISTINCT is not merged into the outer query.
-    ids = [select(table.c.id).where(each).distinct() for each in wanted]
-    found = (ids[0] if len(ids) == 1 else union(*ids)).subquery("wanted")
-    rows = rows.select_from(found.join(table, table.c.id == found.c.id)).prefix_with("STRAIGHT_JOIN")
-    return by_index(rows, table).order_by(found.c.id).with_for_update(of=table)
-
-
-MOST_ATTEMPTS = 5
-"""How often `write` begins: each time another transaction was faster with the same rows."""
-
-Result = TypeVar("Result")
-
-
-@contextmanager
-def reading(engine: Engine) -> Iterator[Connection]:
-    """A transaction whose statements all see the same state. Driver errors become a DatabaseError."""
-    # Snapshot isolation; on SQLite every transaction has it.
-    settings = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
-    with database_errors(engine), engine.connect().execution_options(**settings) as connection, connection.begin():
-        yield connection
-
-
-@contextmanager
-def writing(engine: Engine, is_dry_run: bool = False) -> Iterator[Connection]:
-    """A transaction that writes all or nothing; a dry run is rolled back. Driver errors become a DatabaseError.
-
-    Writers read beforehand what a constraint would refuse. So a violated constraint means that another transaction
-    wrote in between: it is a DatabaseConflict, which can be retried.
-    """
-    try:
-        with (
-            database_errors(engine),
-            engine.connect().execution_options(**BEGINS_WRITING) as connection,
-            connection.begin() as transaction,
-        ):
-            yield connection
-            if is_dry_run:
-                transaction.rollback()
-    except IntegrityError as error:
-        message = f"database {redacted_url(engine.url)}: another transaction wrote the same row meanwhile"
-        raise DatabaseConflict(message, HINTS[DatabaseConflict]) from error
-
-
-def write(engine: Engine, change: Callable[[Connection], Result]) -> Result:
-    """What `change` returns, called in a transaction of its own; again, from its reads on, after a DatabaseConflict.
-
-    So a change that looks for a row before it inserts one finds, the second time, the row of a faster writer.
-    """
-    for _ in range(MOST_ATTEMPTS - 1):
-        try:
-            with writing(engine) as connection:
-                return change(connection)
-        except DatabaseConflict:
-            continue
-    with writing(engine) as connection:
-        return change(connection)
