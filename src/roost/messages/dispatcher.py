@@ -43,157 +43,7 @@ from roost.errors import (
 from roost.messages.context import ENDLESS, CallerPatience, RequestContext, decode, encode
 from roost.messages.interface import Endpoint, Method, OnRefusal, ignore_refusals
 
-NOVA = "nova.exception"
-DISPATCHER = "oslo_messaging.rpc.dispatcher"
-"""Module that nova's clients expect for errors about an unknown version or method."""
-
-EXPECTED = ("NoValidHost", "MaxRetriesExceeded")
-"""Errors that are answers: the request was understood, and no host fits."""
-UNAVAILABLE = 503
-"""`code` of an error that may be gone when the same is asked later: what the server needs is away or full."""
-
-
-class WireFailure(Exception):
-    """Base of exceptions that carry the class name and module of the caller's side."""
-
-    is_expected = True
-    """Whether it is an answer; if not, it is logged with its traceback."""
-    is_refusal = False
-    """Whether no method was run for the message; logged in one line."""
-
-    def __init__(self, message: str, kwargs: Mapping[str, Any]) -> None:
-        super().__init__(message)
-        self.kwargs = dict(kwargs)
-
-
-def nova_failure(name: str, message: str, *, is_expected: bool = True, **kwargs: Any) -> WireFailure:
-    """An exception that nova's client turns into its own `nova.exception.NAME(message, **kwargs)`."""
-    return make_failure(NOVA, name, message, is_expected=is_expected, **{**kwargs, "code": kwargs.get("code", 500)})
-
-
-def make_failure(module: str, name: str, message: str, *, is_expected: bool = True, **kwargs: Any) -> WireFailure:
-    """An exception that the caller sees as one of the class MODULE.NAME."""
-    failure = _class_for(module, name)(message, kwargs)
-    failure.is_expected = is_expected
-    return failure
-
-
-def is_expected(error: BaseException) -> bool:
-    """Whether the error is an answer, such as NoValidHost, and needs no attention."""
-    return isinstance(error, WireFailure) and error.is_expected
-
-
-def make_sendable(error: Exception) -> Exception:
-    """The error; where its arguments are not JSON, one of the same class with its text alone."""
-    try:
-        encode([list(error.args), getattr(error, "kwargs", {})], "an error")
-    except MessageError:
-        kind = type(error)
-        return make_failure(kind.__module__, kind.__name__, str(error)).with_traceback(error.__traceback__)
-    return error
-
-
-def to_wire(error: Exception) -> str:
-    """JSON text of the error, in oslo.messaging's form."""
-    error = make_sendable(error)
-    kind = type(error)
-    lines = [] if is_expected(error) else traceback.format_exception(error)
-    form = {
-        "class": kind.__name__,
-        "module": kind.__module__,
-        "message": str(error),
-        "tb": lines,
-        "args": list(error.args),
-        "kwargs": getattr(error, "kwargs", {}),
-    }
-    return json.dumps(form)
-
-
-def from_wire(text: Any) -> RpcError:
-    """The exception for the caller, from oslo.messaging's form; RemoteFailure where that is unreadable."""
-    try:
-        form = decode(text, max_bytes=None) if isinstance(text, str) else text
-    except MessageError:
-        form = None
-    if not isinstance(form, dict):
-        return RemoteFailure("unknown error", f"the server's error cannot be understood: {str(text)[:200]}")
-    name, message = str(form.get("class")), str(form.get("message") or "")
-    kwargs = form.get("kwargs")
-    reason, summary, hint = (_text(kwargs, key) for key in ("reason", "summary", "hint"))
-    if name == "UnsupportedVersion":
-        return UnsupportedVersion(message)
-    lines = form.get("tb")
-    trace = [str(line) for line in lines] if isinstance(lines, list) else []
-    kind = RemoteNoValidHost if name in EXPECTED else RemoteFailure
-    is_unavailable = isinstance(kwargs, dict) and kwargs.get("code") == UNAVAILABLE
-    return kind(name, message, reason, trace, summary=summary, hint=hint, is_unavailable=is_unavailable)
-
-
-def _text(kwargs: Any, key: str) -> str:
-    return str(kwargs.get(key) or "") if isinstance(kwargs, dict) else ""
-
-
-@functools.cache
-def _class_for(module: str, name: str) -> type[WireFailure]:
-    return type(name, (WireFailure,), {"__module__": module, "__doc__": "An error as the caller sees it."})
-
-
 LOG = logging.getLogger(__name__)
-MODULE = "roost.errors"
-NO_DATABASE = "the conductor cannot use its database now"
-FULL_DATABASE = "the conductor's database is full"
-SEE_LOG = "its log says more"
-CHANGED = "it was changed at the same time; look at it, then try again"
-_REFUSALS = ("Invalid", "UnsupportedPolicyException")
-"""Errors with which a scheduler answers a wrong request."""
-_SENT: dict[str, type[RoostError]] = {
-    each.__name__: each
-    for each in (UnknownName, Conflict, IllegalStep, BadInput, HypervisorError, ServiceUnavailable, RoostError)
-}
-"""Classes that are sent as they are; of others the first of these that they are a subclass of."""
-
-
-@contextmanager
-def as_client_errors(is_admin: bool = False) -> Iterator[None]:
-    """On the conductor: raise Roost's errors in a form that the client can raise again, without what is secret.
-
-    `is_admin`: whether the client may see the summary of a decision, which names hosts and their free resources.
-    """
-    try:
-        yield
-    except RemoteNoValidHost as error:
-        raise _failure("NoValidHost", error, reason=error.reason, summary=error.summary if is_admin else "") from None
-    except ServerChanged as error:
-        raise _failure("IllegalStep", error, hint=CHANGED) from None
-    except DatabaseError as error:  # whose text names address and user
-        said = FULL_DATABASE if isinstance(error, DatabaseFull) else NO_DATABASE
-        LOG.warning("%s: %s", said, error)
-        raise make_failure(MODULE, "ServiceUnavailable", said, hint=SEE_LOG) from None
-    except (RpcUnreachable, RpcTimeout) as error:  # of a scheduler or an agent
-        raise _failure("ServiceUnavailable", error) from None
-    except RemoteFailure as error:
-        name = "ServiceUnavailable" if error.is_unavailable else "RoostError"
-        raise _failure("BadInput" if error.name in _REFUSALS else name, error) from None
-    except RoostError as error:
-        name = next(name for name, kind in _SENT.items() if isinstance(error, kind))
-        raise _failure(name, error) from None
-
-
-@contextmanager
-def as_own_errors() -> Iterator[None]:
-    """On the client: raise the errors of a conductor as the same class; other failures stay a RemoteFailure."""
-    try:
-        yield
-    except RemoteNoValidHost:
-        raise
-    except RemoteFailure as error:
-        if error.name not in _SENT:
-            raise
-        raise _SENT[error.name](error.message, error.hint) from None
-
-
-def _failure(name: str, error: RoostError, *, hint: str = "", **more: Any) -> WireFailure:
-    return make_failure(MODULE, name, error.message, hint=hint or error.hint, **more)
 
 
 class Reply(NamedTuple):
@@ -317,3 +167,155 @@ def _log(message: Mapping[str, Any], context: Mapping[str, Any], error: Exceptio
         LOG.debug("%s %s: %s", method, request_id, error)
     else:
         LOG.error("%s %s failed", method, request_id, exc_info=error)
+
+
+NOVA = "nova.exception"
+DISPATCHER = "oslo_messaging.rpc.dispatcher"
+"""Module that nova's clients expect for errors about an unknown version or method."""
+
+EXPECTED = ("NoValidHost", "MaxRetriesExceeded")
+"""Errors that are answers: the request was understood, and no host fits."""
+UNAVAILABLE = 503
+"""`code` of an error that may be gone when the same is asked later: what the server needs is away or full."""
+
+
+class WireFailure(Exception):
+    """Base of exceptions that carry the class name and module of the caller's side."""
+
+    is_expected = True
+    """Whether it is an answer; if not, it is logged with its traceback."""
+    is_refusal = False
+    """Whether no method was run for the message; logged in one line."""
+
+    def __init__(self, message: str, kwargs: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.kwargs = dict(kwargs)
+
+
+def nova_failure(name: str, message: str, *, is_expected: bool = True, **kwargs: Any) -> WireFailure:
+    """An exception that nova's client turns into its own `nova.exception.NAME(message, **kwargs)`."""
+    return make_failure(NOVA, name, message, is_expected=is_expected, **{**kwargs, "code": kwargs.get("code", 500)})
+
+
+def make_failure(module: str, name: str, message: str, *, is_expected: bool = True, **kwargs: Any) -> WireFailure:
+    """An exception that the caller sees as one of the class MODULE.NAME."""
+    failure = _class_for(module, name)(message, kwargs)
+    failure.is_expected = is_expected
+    return failure
+
+
+def is_expected(error: BaseException) -> bool:
+    """Whether the error is an answer, such as NoValidHost, and needs no attention."""
+    return isinstance(error, WireFailure) and error.is_expected
+
+
+def make_sendable(error: Exception) -> Exception:
+    """The error; where its arguments are not JSON, one of the same class with its text alone."""
+    try:
+        encode([list(error.args), getattr(error, "kwargs", {})], "an error")
+    except MessageError:
+        kind = type(error)
+        return make_failure(kind.__module__, kind.__name__, str(error)).with_traceback(error.__traceback__)
+    return error
+
+
+def to_wire(error: Exception) -> str:
+    """JSON text of the error, in oslo.messaging's form."""
+    error = make_sendable(error)
+    kind = type(error)
+    lines = [] if is_expected(error) else traceback.format_exception(error)
+    form = {
+        "class": kind.__name__,
+        "module": kind.__module__,
+        "message": str(error),
+        "tb": lines,
+        "args": list(error.args),
+        "kwargs": getattr(error, "kwargs", {}),
+    }
+    return json.dumps(form)
+
+
+def from_wire(text: Any) -> RpcError:
+    """The exception for the caller, from oslo.messaging's form; RemoteFailure where that is unreadable."""
+    try:
+        form = decode(text, max_bytes=None) if isinstance(text, str) else text
+    except MessageError:
+        form = None
+    if not isinstance(form, dict):
+        return RemoteFailure("unknown error", f"the server's error cannot be understood: {str(text)[:200]}")
+    name, message = str(form.get("class")), str(form.get("message") or "")
+    kwargs = form.get("kwargs")
+    reason, summary, hint = (_text(kwargs, key) for key in ("reason", "summary", "hint"))
+    if name == "UnsupportedVersion":
+        return UnsupportedVersion(message)
+    lines = form.get("tb")
+    trace = [str(line) for line in lines] if isinstance(lines, list) else []
+    kind = RemoteNoValidHost if name in EXPECTED else RemoteFailure
+    is_unavailable = isinstance(kwargs, dict) and kwargs.get("code") == UNAVAILABLE
+    return kind(name, message, reason, trace, summary=summary, hint=hint, is_unavailable=is_unavailable)
+
+
+def _text(kwargs: Any, key: str) -> str:
+    return str(kwargs.get(key) or "") if isinstance(kwargs, dict) else ""
+
+
+@functools.cache
+def _class_for(module: str, name: str) -> type[WireFailure]:
+    return type(name, (WireFailure,), {"__module__": module, "__doc__": "An error as the caller sees it."})
+
+
+MODULE = "roost.errors"
+NO_DATABASE = "the conductor cannot use its database now"
+FULL_DATABASE = "the conductor's database is full"
+SEE_LOG = "its log says more"
+CHANGED = "it was changed at the same time; look at it, then try again"
+_REFUSALS = ("Invalid", "UnsupportedPolicyException")
+"""Errors with which a scheduler answers a wrong request."""
+_SENT: dict[str, type[RoostError]] = {
+    each.__name__: each
+    for each in (UnknownName, Conflict, IllegalStep, BadInput, HypervisorError, ServiceUnavailable, RoostError)
+}
+"""Classes that are sent as they are; of others the first of these that they are a subclass of."""
+
+
+@contextmanager
+def as_client_errors(is_admin: bool = False) -> Iterator[None]:
+    """On the conductor: raise Roost's errors in a form that the client can raise again, without what is secret.
+
+    `is_admin`: whether the client may see the summary of a decision, which names hosts and their free resources.
+    """
+    try:
+        yield
+    except RemoteNoValidHost as error:
+        raise _failure("NoValidHost", error, reason=error.reason, summary=error.summary if is_admin else "") from None
+    except ServerChanged as error:
+        raise _failure("IllegalStep", error, hint=CHANGED) from None
+    except DatabaseError as error:  # whose text names address and user
+        said = FULL_DATABASE if isinstance(error, DatabaseFull) else NO_DATABASE
+        LOG.warning("%s: %s", said, error)
+        raise make_failure(MODULE, "ServiceUnavailable", said, hint=SEE_LOG) from None
+    except (RpcUnreachable, RpcTimeout) as error:  # of a scheduler or an agent
+        raise _failure("ServiceUnavailable", error) from None
+    except RemoteFailure as error:
+        name = "ServiceUnavailable" if error.is_unavailable else "RoostError"
+        raise _failure("BadInput" if error.name in _REFUSALS else name, error) from None
+    except RoostError as error:
+        name = next(name for name, kind in _SENT.items() if isinstance(error, kind))
+        raise _failure(name, error) from None
+
+
+@contextmanager
+def as_own_errors() -> Iterator[None]:
+    """On the client: raise the errors of a conductor as the same class; other failures stay a RemoteFailure."""
+    try:
+        yield
+    except RemoteNoValidHost:
+        raise
+    except RemoteFailure as error:
+        if error.name not in _SENT:
+            raise
+        raise _SENT[error.name](error.message, error.hint) from None
+
+
+def _failure(name: str, error: RoostError, *, hint: str = "", **more: Any) -> WireFailure:
+    return make_failure(MODULE, name, error.message, hint=hint or error.hint, **more)
