@@ -22,38 +22,45 @@ import yaml
 
 from roost.errors import FieldError, FleetError
 
-
-@contextmanager
-def gc_paused() -> Iterator[None]:
-    """Context manager that disables garbage collection, which takes a third of the time of loading a large fleet."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+MAX_BYTES = 1 << 30
 
 
-OPTIONS_SECTION = "options"
-"""The section of a fleet file whose lines are recorded."""
+def parse_document(text: str, path: Path) -> tuple[Any, OptionLines]:
+    """The data in a text, and the lines of its options. JSON if the path ends in .json, else YAML.
 
-OptionLines = dict[tuple[str, str], int]
-"""(section, option) -> line; (section, "") is the line of the section, ("", "") the line of `options`."""
-
-
-def place_of_option(path: Path, lines: OptionLines, section: str, name: str) -> str:
-    """The file and the line of an option, or of its nearest parent with a known line: `fleet.yaml, line 3`.
-
-    Only the path if it is not a file that can be opened: standard input, or a file that was deleted.
+    A text that begins like JSON is parsed as JSON first: the YAML parser accepts JSON too, but is 100 times slower.
     """
-    known = (lines.get(each) for each in ((section, name), (section, ""), ("", "")))
-    return place_in(path, next(filter(None, known), None) if path.is_file() else None)
+    if path.suffix == ".json":
+        return parse_json(text, path)
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            return parse_json(text, path)
+        except NotJson:
+            pass
+    return parse_yaml(text, path)
 
 
-def place_in(path: Path, line: int | None) -> str:
-    """The file and the line, if the line is known: `fleet.yaml, line 3`."""
-    return f"{path}, line {line}" if line else f"{path}"
+def read_text(path: Path) -> str:
+    """The text of the file, or of standard input if the path is `-`; FleetError if it is not readable UTF-8."""
+    try:
+        raw = _read_bytes(path)
+        if len(raw) > MAX_BYTES:
+            raise FleetError(f"{path}: the file is larger than {MAX_BYTES >> 20} MiB")
+        return raw.decode("utf-8-sig")
+    except OSError as error:
+        raise FleetError(f"{path}: cannot be read: {error.strerror or error}", "check the path") from None
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise FleetError(f"{path}, line {line}: byte {error.start} is not UTF-8", "save the file as UTF-8") from None
+
+
+def _read_bytes(path: Path) -> bytes:
+    if str(path) == "-":
+        if sys.__stdin__ is None:
+            raise FleetError("-: standard input is closed", "name a file")
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
+    with path.open("rb") as file:
+        return file.read(MAX_BYTES + 1)
 
 
 MAX_DEPTH = 64
@@ -192,6 +199,101 @@ class _EventChecker:
         raise FleetError(f"{self.path}, line {event.start_mark.line + 1}: {problem}", hint)
 
 
+_LONG_NUMBER = re.compile(r"[0-9]{4000}")
+
+
+class NotJson(FleetError):
+    """The text is not JSON; it may still be YAML."""
+
+
+class _DuplicateKey(Exception):
+    """An object has a duplicate key, which is the argument."""
+
+
+def parse_json(text: str, path: Path) -> tuple[Any, OptionLines]:
+    """The data in the text, and the lines of its options; FleetError or NotJson if it is invalid."""
+    try:
+        return _parse_sections(text) or (json.loads(text, object_pairs_hook=_unique), {})
+    except json.JSONDecodeError as error:
+        raise NotJson(f"{path}, line {error.lineno}: not JSON: {error.msg}") from None
+    except RecursionError:
+        raise FleetError(f"{path}: nested too deeply") from None
+    except ValueError:  # int() refuses texts of thousands of digits
+        digits = _LONG_NUMBER.search(text)
+        line = text.count("\n", 0, digits.start()) + 1 if digits else 1
+        raise FleetError(f"{path}, line {line}: a number of thousands of digits is not an amount") from None
+    except _DuplicateKey as error:
+        line = line_of_duplicate_key(text, _DECODER, _DuplicateKey)
+        problem = f"the key {error.args[0]!r} is there twice in one object"
+        raise FleetError(f"{path}, line {line}: {problem}", "remove one") from None
+
+
+def _parse_sections(text: str) -> tuple[dict[str, Any], OptionLines] | None:
+    """The outermost object, parsed section by section, so that the lines of options are found in one pass.
+
+    None if it is not an object, or has a syntax error outside of its values: the json module then reports it.
+    """
+    at, separator = skip_space(text, 0), "{"
+    found: dict[str, Any] = {}
+    lines: OptionLines = {}
+    while text[at : at + 1] == separator:
+        start = skip_space(text, at + 1)
+        if text[start : start + 1] != '"':
+            return None
+        name, at = _DECODER.raw_decode(text, start)
+        at = skip_space(text, at)
+        if text[at : at + 1] != ":" or name in found:
+            return None
+        value_start = skip_space(text, at + 1)
+        found[name], at = _DECODER.raw_decode(text, value_start)
+        if name == OPTIONS_SECTION:
+            lines = _option_lines(text, start, value_start)
+        at, separator = skip_space(text, at), ","
+    is_whole = text[at : at + 1] == "}" and skip_space(text, at + 1) == len(text)
+    return (found, lines) if is_whole else None
+
+
+def _option_lines(text: str, start: int, value_start: int) -> OptionLines:
+    lines: OptionLines = {("", ""): line_at(text, start)}
+    for section, section_start, entries_start in json_children(text, value_start):
+        lines[str(section), ""] = line_at(text, section_start)
+        for name, name_start, _ in json_children(text, entries_start):
+            lines[str(section), str(name)] = line_at(text, name_start)
+    return lines
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) == len(pairs):
+        return record
+    keys = [key for key, _ in pairs]
+    raise _DuplicateKey(next(key for at, key in enumerate(keys) if key in keys[:at]))
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique)
+
+
+OPTIONS_SECTION = "options"
+"""The section of a fleet file whose lines are recorded."""
+
+OptionLines = dict[tuple[str, str], int]
+"""(section, option) -> line; (section, "") is the line of the section, ("", "") the line of `options`."""
+
+
+def place_of_option(path: Path, lines: OptionLines, section: str, name: str) -> str:
+    """The file and the line of an option, or of its nearest parent with a known line: `fleet.yaml, line 3`.
+
+    Only the path if it is not a file that can be opened: standard input, or a file that was deleted.
+    """
+    known = (lines.get(each) for each in ((section, name), (section, ""), ("", "")))
+    return place_in(path, next(filter(None, known), None) if path.is_file() else None)
+
+
+def place_in(path: Path, line: int | None) -> str:
+    """The file and the line, if the line is known: `fleet.yaml, line 3`."""
+    return f"{path}, line {line}" if line else f"{path}"
+
+
 LARGEST_YAML = 8 << 20
 """Maximum size (characters) of a YAML text that is parsed again to find a line, which takes seconds."""
 
@@ -303,116 +405,13 @@ def _descend(node: Any, step: int | str) -> tuple[Any, int] | None:
     return None
 
 
-_LONG_NUMBER = re.compile(r"[0-9]{4000}")
-
-
-class NotJson(FleetError):
-    """The text is not JSON; it may still be YAML."""
-
-
-class _DuplicateKey(Exception):
-    """An object has a duplicate key, which is the argument."""
-
-
-def parse_json(text: str, path: Path) -> tuple[Any, OptionLines]:
-    """The data in the text, and the lines of its options; FleetError or NotJson if it is invalid."""
+@contextmanager
+def gc_paused() -> Iterator[None]:
+    """Context manager that disables garbage collection, which takes a third of the time of loading a large fleet."""
+    was_enabled = gc.isenabled()
+    gc.disable()
     try:
-        return _parse_sections(text) or (json.loads(text, object_pairs_hook=_unique), {})
-    except json.JSONDecodeError as error:
-        raise NotJson(f"{path}, line {error.lineno}: not JSON: {error.msg}") from None
-    except RecursionError:
-        raise FleetError(f"{path}: nested too deeply") from None
-    except ValueError:  # int() refuses texts of thousands of digits
-        digits = _LONG_NUMBER.search(text)
-        line = text.count("\n", 0, digits.start()) + 1 if digits else 1
-        raise FleetError(f"{path}, line {line}: a number of thousands of digits is not an amount") from None
-    except _DuplicateKey as error:
-        line = line_of_duplicate_key(text, _DECODER, _DuplicateKey)
-        problem = f"the key {error.args[0]!r} is there twice in one object"
-        raise FleetError(f"{path}, line {line}: {problem}", "remove one") from None
-
-
-def _parse_sections(text: str) -> tuple[dict[str, Any], OptionLines] | None:
-    """The outermost object, parsed section by section, so that the lines of options are found in one pass.
-
-    None if it is not an object, or has a syntax error outside of its values: the json module then reports it.
-    """
-    at, separator = skip_space(text, 0), "{"
-    found: dict[str, Any] = {}
-    lines: OptionLines = {}
-    while text[at : at + 1] == separator:
-        start = skip_space(text, at + 1)
-        if text[start : start + 1] != '"':
-            return None
-        name, at = _DECODER.raw_decode(text, start)
-        at = skip_space(text, at)
-        if text[at : at + 1] != ":" or name in found:
-            return None
-        value_start = skip_space(text, at + 1)
-        found[name], at = _DECODER.raw_decode(text, value_start)
-        if name == OPTIONS_SECTION:
-            lines = _option_lines(text, start, value_start)
-        at, separator = skip_space(text, at), ","
-    is_whole = text[at : at + 1] == "}" and skip_space(text, at + 1) == len(text)
-    return (found, lines) if is_whole else None
-
-
-def _option_lines(text: str, start: int, value_start: int) -> OptionLines:
-    lines: OptionLines = {("", ""): line_at(text, start)}
-    for section, section_start, entries_start in json_children(text, value_start):
-        lines[str(section), ""] = line_at(text, section_start)
-        for name, name_start, _ in json_children(text, entries_start):
-            lines[str(section), str(name)] = line_at(text, name_start)
-    return lines
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) == len(pairs):
-        return record
-    keys = [key for key, _ in pairs]
-    raise _DuplicateKey(next(key for at, key in enumerate(keys) if key in keys[:at]))
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique)
-
-
-MAX_BYTES = 1 << 30
-
-
-def parse_document(text: str, path: Path) -> tuple[Any, OptionLines]:
-    """The data in a text, and the lines of its options. JSON if the path ends in .json, else YAML.
-
-    A text that begins like JSON is parsed as JSON first: the YAML parser accepts JSON too, but is 100 times slower.
-    """
-    if path.suffix == ".json":
-        return parse_json(text, path)
-    if text.lstrip()[:1] in ("{", "["):
-        try:
-            return parse_json(text, path)
-        except NotJson:
-            pass
-    return parse_yaml(text, path)
-
-
-def read_text(path: Path) -> str:
-    """The text of the file, or of standard input if the path is `-`; FleetError if it is not readable UTF-8."""
-    try:
-        raw = _read_bytes(path)
-        if len(raw) > MAX_BYTES:
-            raise FleetError(f"{path}: the file is larger than {MAX_BYTES >> 20} MiB")
-        return raw.decode("utf-8-sig")
-    except OSError as error:
-        raise FleetError(f"{path}: cannot be read: {error.strerror or error}", "check the path") from None
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise FleetError(f"{path}, line {line}: byte {error.start} is not UTF-8", "save the file as UTF-8") from None
-
-
-def _read_bytes(path: Path) -> bytes:
-    if str(path) == "-":
-        if sys.__stdin__ is None:
-            raise FleetError("-: standard input is closed", "name a file")
-        return sys.stdin.buffer.read(MAX_BYTES + 1)
-    with path.open("rb") as file:
-        return file.read(MAX_BYTES + 1)
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

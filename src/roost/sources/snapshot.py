@@ -41,149 +41,6 @@ from roost.sources.fields import OPTIONS
 from roost.sources.fleet_file import Fleet
 from roost.weighers.base import Weigher
 
-MAX_FILE_BYTES = 1 << 28
-MAX_DOCUMENT_BYTES = 1 << 30
-"""Decompressed: as large as a fleet file may be."""
-MAX_DEPTH = 64
-STDIN = "-"
-
-_MAKE_ONE = "roost snapshot save FILE makes one"
-_PART_BYTES = 1 << 20
-
-
-def pack(document: dict[str, Any]) -> bytes:
-    """The content of a file with this document; the same document gives the same bytes."""
-    try:
-        text = json.dumps(document, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise SnapshotError(f"a snapshot cannot hold this: {error}", "a snapshot is JSON") from None
-    return gzip.compress(text.encode(), compresslevel=6, mtime=0)
-
-
-def unpack(content: bytes, source: str) -> dict[str, Any]:
-    """The document in the content of a file, which errors call `source`. SnapshotError for anything else."""
-    size = sum(map(len, _parts(content, source)))
-    if size > MAX_DOCUMENT_BYTES:
-        problem = f"it decompresses to more than {MAX_DOCUMENT_BYTES >> 20} MiB"
-        raise SnapshotError(f"{source}: {problem}, which no snapshot needs", _MAKE_ONE)
-    try:
-        text = b"".join(_parts(content, source)).decode()
-        document, _ = parse_json(text, Path(source))
-    except UnicodeDecodeError as error:
-        raise SnapshotError(f"{source}: no snapshot: byte {error.start} is not UTF-8", _MAKE_ONE) from None
-    except NotJson:
-        raise SnapshotError(f"{source}: no snapshot: what it holds is no JSON", _MAKE_ONE) from None
-    except FleetError as error:
-        raise SnapshotError(error.message, error.hint) from None
-    if not isinstance(document, dict):
-        raise SnapshotError(f"{source}: no snapshot: it holds no JSON object", _MAKE_ONE)
-    if is_deeper_than(MAX_DEPTH, document):
-        raise SnapshotError(f"{source}: nested more than {MAX_DEPTH} levels deep", _MAKE_ONE)
-    return document
-
-
-def _parts(content: bytes, source: str) -> Iterator[bytes]:
-    """The decompressed content, part by part, and no more than one part beyond what is allowed."""
-    count = 0
-    try:
-        with gzip.open(BytesIO(content)) as file:
-            while count <= MAX_DOCUMENT_BYTES and (part := file.read(_PART_BYTES)):
-                count += len(part)
-                yield part
-    except EOFError:
-        raise SnapshotError(f"{source}: the file ends too early: it is truncated", "copy it again") from None
-    except gzip.BadGzipFile as error:
-        if content[:2] == b"\x1f\x8b":
-            raise SnapshotError(f"{source}: the file is damaged: {error}", "copy it again") from None
-        hint = f"{_MAKE_ONE}; a fleet file is given with --fleet"
-        raise SnapshotError(f"{source}: no snapshot: it is not compressed with gzip", hint) from None
-    except (zlib.error, OSError) as error:
-        raise SnapshotError(f"{source}: the file is damaged: {error}", "copy it again") from None
-
-
-def read_snapshot_file(path: str) -> bytes:
-    """The content of a file, or of standard input for `-`; SnapshotError if it is unreadable or too large."""
-    try:
-        content = _read(path)
-    except OSError as error:
-        raise SnapshotError(f"{path}: cannot be read: {error.strerror or error}", "check the path") from None
-    if len(content) > MAX_FILE_BYTES:
-        raise SnapshotError(f"{path}: the file is larger than {MAX_FILE_BYTES >> 20} MiB", _MAKE_ONE)
-    return content
-
-
-def _read(path: str) -> bytes:
-    if path == STDIN:
-        return sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
-    with Path(path).open("rb") as file:
-        return file.read(MAX_FILE_BYTES + 1)
-
-
-def servers_of_instances(hosts: Iterable[tuple[HostRecord, Iterable[Pair]]]) -> Iterator[dict[str, Any]]:
-    """A server for each instance. `hosts`: records, each with the (host, node) pairs that it stands for."""
-    for record, pairs in hosts:
-        for host, node in pairs:
-            for each in record.instances:
-                yield {
-                    "id": each.uuid,
-                    "name": None,
-                    "status": "UNKNOWN",
-                    "host": host,
-                    "node": node,
-                    "project_id": each.project_id,
-                    "flavor": describe_flavor(each.flavor) if each.flavor else None,
-                    "created_at": time_text(each.created_at),
-                }
-
-
-OWN_PLUGIN_HINT = (
-    "it is not built in: name a config file that says where it is, "
-    "with --config-file and [filter_scheduler] available_filters or weight_classes"
-)
-_AVAILABLE, _WEIGHERS = ("filter_scheduler", "available_filters"), ("filter_scheduler", "weight_classes")
-_NAMES_OF_CLASSES = {
-    ("filter_scheduler", "enabled_filters"),
-    ("filter_scheduler", "baremetal_enabled_filters"),
-    _WEIGHERS,
-}
-
-
-def deciding_options(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Section -> option -> value, defaults included, so that another version of Roost decides by the same values."""
-    found: dict[str, dict[str, Any]] = {}
-    for key, option in _declared(settings):
-        value = settings.value(*key)
-        value = list(value) if isinstance(value, tuple) else value
-        if key in _NAMES_OF_CLASSES:
-            value = [each if is_built_in_path(each) else each.rpartition(".")[2] for each in value]
-        is_known = value is not None and key != _AVAILABLE and not option.secret
-        if is_known and check_fleet_option({key[0]: {key[1]: value}}, key, option) is None:
-            found.setdefault(key[0], {})[key[1]] = value
-    return found
-
-
-def _declared(settings: Settings) -> Iterator[tuple[Key, Declared]]:
-    """The options of the scheduler's decisions, and those of built-in filters and weighers."""
-    built_in: tuple[type[Filter] | type[Weigher], ...] = (*FILTERS, *WEIGHERS)
-    plugins = {each.Options for each in built_in if each.Options is not None}
-    for owner, options in settings.owners.items():
-        if owner in plugins or getattr(owner, "decides_placements", False):
-            yield from (((each.group, each.name), each) for each in options)
-
-
-def with_own_weighers(options: Sections, paths: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-    """The options of a snapshot, in which each weigher that is not built in is named by its path among `paths`.
-
-    `paths`: the `weight_classes` of config files on this machine. There is no option for weighers like
-    `available_filters`, so these say where the code is, and the snapshot says which of them take part.
-    """
-    named = options.get(_WEIGHERS[0], {}).get(_WEIGHERS[1], ())
-    where = {path.rpartition(".")[2]: path for path in paths if not is_class_name(path)}
-    own = {each.__name__ for each in WEIGHERS}
-    found = [where.get(each, each) if isinstance(each, str) and each not in own else each for each in named]
-    return {**options, _WEIGHERS[0]: {**options.get(_WEIGHERS[0], {}), _WEIGHERS[1]: found}} if named else options
-
-
 SCHEMA = 1
 """Version of the schema that this version of Roost writes, and the newest that it reads."""
 _SCHEMA_KEY = "roost_snapshot"
@@ -292,3 +149,146 @@ def _servers(listed: Any) -> list[Record]:
             if not isinstance(each.get(name), str | None):
                 raise FieldError(f"servers[{at}].{name}", f"{shown(each[name])} is no text")
     return listed
+
+
+MAX_FILE_BYTES = 1 << 28
+MAX_DOCUMENT_BYTES = 1 << 30
+"""Decompressed: as large as a fleet file may be."""
+MAX_DEPTH = 64
+STDIN = "-"
+
+_MAKE_ONE = "roost snapshot save FILE makes one"
+_PART_BYTES = 1 << 20
+
+
+def pack(document: dict[str, Any]) -> bytes:
+    """The content of a file with this document; the same document gives the same bytes."""
+    try:
+        text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SnapshotError(f"a snapshot cannot hold this: {error}", "a snapshot is JSON") from None
+    return gzip.compress(text.encode(), compresslevel=6, mtime=0)
+
+
+def unpack(content: bytes, source: str) -> dict[str, Any]:
+    """The document in the content of a file, which errors call `source`. SnapshotError for anything else."""
+    size = sum(map(len, _parts(content, source)))
+    if size > MAX_DOCUMENT_BYTES:
+        problem = f"it decompresses to more than {MAX_DOCUMENT_BYTES >> 20} MiB"
+        raise SnapshotError(f"{source}: {problem}, which no snapshot needs", _MAKE_ONE)
+    try:
+        text = b"".join(_parts(content, source)).decode()
+        document, _ = parse_json(text, Path(source))
+    except UnicodeDecodeError as error:
+        raise SnapshotError(f"{source}: no snapshot: byte {error.start} is not UTF-8", _MAKE_ONE) from None
+    except NotJson:
+        raise SnapshotError(f"{source}: no snapshot: what it holds is no JSON", _MAKE_ONE) from None
+    except FleetError as error:
+        raise SnapshotError(error.message, error.hint) from None
+    if not isinstance(document, dict):
+        raise SnapshotError(f"{source}: no snapshot: it holds no JSON object", _MAKE_ONE)
+    if is_deeper_than(MAX_DEPTH, document):
+        raise SnapshotError(f"{source}: nested more than {MAX_DEPTH} levels deep", _MAKE_ONE)
+    return document
+
+
+def _parts(content: bytes, source: str) -> Iterator[bytes]:
+    """The decompressed content, part by part, and no more than one part beyond what is allowed."""
+    count = 0
+    try:
+        with gzip.open(BytesIO(content)) as file:
+            while count <= MAX_DOCUMENT_BYTES and (part := file.read(_PART_BYTES)):
+                count += len(part)
+                yield part
+    except EOFError:
+        raise SnapshotError(f"{source}: the file ends too early: it is truncated", "copy it again") from None
+    except gzip.BadGzipFile as error:
+        if content[:2] == b"\x1f\x8b":
+            raise SnapshotError(f"{source}: the file is damaged: {error}", "copy it again") from None
+        hint = f"{_MAKE_ONE}; a fleet file is given with --fleet"
+        raise SnapshotError(f"{source}: no snapshot: it is not compressed with gzip", hint) from None
+    except (zlib.error, OSError) as error:
+        raise SnapshotError(f"{source}: the file is damaged: {error}", "copy it again") from None
+
+
+def read_snapshot_file(path: str) -> bytes:
+    """The content of a file, or of standard input for `-`; SnapshotError if it is unreadable or too large."""
+    try:
+        content = _read(path)
+    except OSError as error:
+        raise SnapshotError(f"{path}: cannot be read: {error.strerror or error}", "check the path") from None
+    if len(content) > MAX_FILE_BYTES:
+        raise SnapshotError(f"{path}: the file is larger than {MAX_FILE_BYTES >> 20} MiB", _MAKE_ONE)
+    return content
+
+
+def _read(path: str) -> bytes:
+    if path == STDIN:
+        return sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+    with Path(path).open("rb") as file:
+        return file.read(MAX_FILE_BYTES + 1)
+
+
+OWN_PLUGIN_HINT = (
+    "it is not built in: name a config file that says where it is, "
+    "with --config-file and [filter_scheduler] available_filters or weight_classes"
+)
+_AVAILABLE, _WEIGHERS = ("filter_scheduler", "available_filters"), ("filter_scheduler", "weight_classes")
+_NAMES_OF_CLASSES = {
+    ("filter_scheduler", "enabled_filters"),
+    ("filter_scheduler", "baremetal_enabled_filters"),
+    _WEIGHERS,
+}
+
+
+def deciding_options(settings: Settings) -> dict[str, dict[str, Any]]:
+    """Section -> option -> value, defaults included, so that another version of Roost decides by the same values."""
+    found: dict[str, dict[str, Any]] = {}
+    for key, option in _declared(settings):
+        value = settings.value(*key)
+        value = list(value) if isinstance(value, tuple) else value
+        if key in _NAMES_OF_CLASSES:
+            value = [each if is_built_in_path(each) else each.rpartition(".")[2] for each in value]
+        is_known = value is not None and key != _AVAILABLE and not option.secret
+        if is_known and check_fleet_option({key[0]: {key[1]: value}}, key, option) is None:
+            found.setdefault(key[0], {})[key[1]] = value
+    return found
+
+
+def _declared(settings: Settings) -> Iterator[tuple[Key, Declared]]:
+    """The options of the scheduler's decisions, and those of built-in filters and weighers."""
+    built_in: tuple[type[Filter] | type[Weigher], ...] = (*FILTERS, *WEIGHERS)
+    plugins = {each.Options for each in built_in if each.Options is not None}
+    for owner, options in settings.owners.items():
+        if owner in plugins or getattr(owner, "decides_placements", False):
+            yield from (((each.group, each.name), each) for each in options)
+
+
+def with_own_weighers(options: Sections, paths: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+    """The options of a snapshot, in which each weigher that is not built in is named by its path among `paths`.
+
+    `paths`: the `weight_classes` of config files on this machine. There is no option for weighers like
+    `available_filters`, so these say where the code is, and the snapshot says which of them take part.
+    """
+    named = options.get(_WEIGHERS[0], {}).get(_WEIGHERS[1], ())
+    where = {path.rpartition(".")[2]: path for path in paths if not is_class_name(path)}
+    own = {each.__name__ for each in WEIGHERS}
+    found = [where.get(each, each) if isinstance(each, str) and each not in own else each for each in named]
+    return {**options, _WEIGHERS[0]: {**options.get(_WEIGHERS[0], {}), _WEIGHERS[1]: found}} if named else options
+
+
+def servers_of_instances(hosts: Iterable[tuple[HostRecord, Iterable[Pair]]]) -> Iterator[dict[str, Any]]:
+    """A server for each instance. `hosts`: records, each with the (host, node) pairs that it stands for."""
+    for record, pairs in hosts:
+        for host, node in pairs:
+            for each in record.instances:
+                yield {
+                    "id": each.uuid,
+                    "name": None,
+                    "status": "UNKNOWN",
+                    "host": host,
+                    "node": node,
+                    "project_id": each.project_id,
+                    "flavor": describe_flavor(each.flavor) if each.flavor else None,
+                    "created_at": time_text(each.created_at),
+                }
