@@ -71,6 +71,180 @@ from roost.store.statements import Row, delete_rows, in_chunks
 from roost.store.store_clock import PresentTime, read_time
 from roost.store.transactions import writing
 
+HOSTS_PER_CHUNK = 1000
+"""Hosts that are locked, compared and written by one round of statements."""
+OPTIONS_NOTE = "the options of the file are not stored: put them into a configuration file"
+
+
+def import_fleet(
+    engine: Engine,
+    fleet: Fleet,
+    now: PresentTime,
+    progress: Callable[[int], None] | None = None,
+    is_dry_run: bool = False,
+) -> ImportSummary:
+    """Import the fleet: what was new and changed. A dry run executes everything and rolls it back.
+
+    The fleet must have been loaded with its records (`Fleet.load(..., keeps_records=True)`). `progress` is called
+    with the number of hosts saved since its last call.
+    """
+    if len(fleet.table) and not fleet.runs:
+        raise ValueError("the fleet has no records: load it with keeps_records=True")
+    entries = entries_of(fleet.runs)
+    services = _services_of(entries)
+    wanted_aggregates = gather_aggregates(fleet.table.known_aggregates, fleet.runs)
+    with writing(engine, is_dry_run) as connection:
+        now = read_time(now, connection)
+        groups = save_groups(connection, fleet.server_groups, now)
+        flavors = save_flavors(connection, fleet.flavors, now)
+        images = save_images(connection, fleet.images, now)
+        known = read_node_keys(connection)
+        check_aggregate_hosts(wanted_aggregates, services.keys(), dict.fromkeys(host for host, _ in known))
+        names = {id(each): name for name, each in fleet.flavors.items()}
+        flavor_ids = {key: flavors.ids[names[id(each)]] for key, each in flavors_by_key(fleet.flavors).items()}
+        hosts = HostImport(connection, entries, known, flavor_ids, now)
+        for chunk in in_chunks(hosts.entries_in_lock_order(), HOSTS_PER_CHUNK):
+            with gc_paused():  # tens of thousands of rows without reference cycles
+                hosts.save(chunk)
+            if progress:
+                progress(len(chunk))
+        service_changes = save_services(connection, services, now)
+        aggregates = save_aggregates(connection, wanted_aggregates, now, services.keys())
+        record_changes(connection, [*hosts.changes, *service_changes, *aggregate_changes(aggregates)])
+    hosts.mark_changed(change.key for change in service_changes)
+    left_alone = len(known.keys() - {entry.names for entry in entries})
+    sections = (aggregates.counts, flavors.counts, images.counts, groups.counts)
+    return ImportSummary(hosts.counts, *sections, left_alone, (OPTIONS_NOTE,) if fleet.options else ())
+
+
+def _services_of(entries: list[HostEntry]) -> dict[str, Service]:
+    """Host -> its service. BadInput if the nodes of a host describe it differently."""
+    found: dict[str, Service] = {}
+    for entry in entries:
+        service = entry.record.service
+        if found.setdefault(entry.host, service) != service:
+            problem = f"host {entry.host}: its nodes say different things of its service"
+            raise BadInput(problem, "a host has one service: give all of its nodes the same")
+    return found
+
+
+class HostImport:
+    """Saves the hosts of a fleet file in chunks, and collects what changed."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        entries: Sequence[HostEntry],
+        known: Mapping[NodeNames, NodeKey],
+        flavor_ids: Mapping[Any, int],
+        now: datetime,
+    ) -> None:
+        """`known`: every node in the database. `flavor_ids`: id of a flavor in the file -> its row id."""
+        self._connection = connection
+        self._entries = entries
+        self._now = now
+        self._known = known
+        self._uuids = _assign_uuids(entries, known)
+        self._instances = InstanceImport(connection, entries, flavor_ids, now)
+        self.changes: list[Change] = []
+        self._new: set[NodeNames] = set()
+        self._changed: set[NodeNames] = set()
+
+    def entries_in_lock_order(self) -> Iterator[HostEntry]:
+        """Entries of stored nodes by node id, the order in which nodes are locked; then those of new nodes."""
+        stored = [entry for entry in self._entries if entry.names in self._known]
+        yield from sorted(stored, key=lambda entry: self._known[entry.names].id)
+        yield from (entry for entry in self._entries if entry.names not in self._known)
+
+    def save(self, chunk: Sequence[HostEntry]) -> None:
+        """Write what differs for a chunk of hosts; consumers are inserted before allocations and deleted after."""
+        stored = lock_nodes(
+            self._connection, [self._known[each.names].id for each in chunk if each.names in self._known]
+        )
+        others, kept = (
+            [found.get(entry.names, NO_OTHER_USE) for entry in chunk]
+            for found in self._instances.find_other_use(chunk, stored)
+        )
+        wanted = [self._wanted_node(*each, stored) for each in zip(chunk, others, kept, strict=True)]
+        changed = self._instances.save_consumers(chunk, wanted)
+        saved = save_nodes(self._connection, stored, wanted, self._now)
+        self._instances.delete_unlisted_consumers(stored, wanted)
+        moved = self._instances.save_servers(chunk)
+        self._collect(chunk, saved, [*saved.changes, *_instance_changes(chunk, saved, changed, moved)])
+
+    def _wanted_node(self, entry: HostEntry, others: OtherUse, kept: OtherUse, stored: LockedNodes) -> WantedNode:
+        """The node as the file says. `others`: of consumers that it does not list on it; `kept`: of instances that it
+        lists without resources, so that its figures count them.
+        """
+        shared, uuid = entry.shared, self._uuids[entry.names]
+        wanted = {**others.allocations, **kept.allocations, **shared.allocations}
+        if unlisted := kept.subtract_from(shared.unlisted):
+            wanted[unlisted_uuid(uuid)] = unlisted
+        row = others.add_to(kept.unreported(entry.record).add_to(shared.row)) | {"uuid": uuid}
+        if stored.guests and entry.names in self._known:
+            booked = stored.guests_of(self._known[entry.names].id, wanted)
+            row |= _space_columns(entry, row, stored.nodes[entry.names], booked)
+        return WantedNode(entry.names, row, entry.record.traits, shared.inventories, wanted)
+
+    def _collect(self, chunk: Sequence[HostEntry], saved: SavedNodes, changes: Iterable[Change]) -> None:
+        """Record new and changed nodes. A node is changed if its report, a consumer or a server on it is."""
+        self._new |= saved.new
+        found = list(dict.fromkeys(changes))
+        self.changes += found
+        nodes = {each.key.partition("/")[0] for each in found if each.subject in (NODES, USAGE)}
+        servers = {each.key for each in found if each.subject == SERVERS}
+        for entry in chunk:
+            if str(saved.ids[entry.names]) in nodes or not servers.isdisjoint(entry.shared.instances):
+                self._changed.add(entry.names)
+
+    def mark_changed(self, hosts: Iterable[str]) -> None:
+        """Count the nodes of these hosts as changed, because their services changed."""
+        names = set(hosts)
+        self._changed.update(entry.names for entry in self._entries if entry.host in names)
+
+    @property
+    def counts(self) -> ImportCounts:
+        """How many nodes were new, changed and unchanged."""
+        changed = len(self._changed - self._new)
+        return ImportCounts(len(self._new), changed, len(self._entries) - len(self._new) - changed)
+
+
+def _space_columns(entry: HostEntry, row: Row, stored: Row, booked: Mapping[str, str]) -> Row:
+    """NUMA cells and PCI devices of a stored node; `row`: with what the file says, `booked`: as in the ledger."""
+    listed, migrations = entry.shared.instances, entry.shared.migrations
+    unchanged = unchanged_space(row, stored, booked, listed, migrations) if booked else None
+    return unchanged or space_columns(row, booked, listed, migrations=migrations)
+
+
+def _instance_changes(
+    chunk: Sequence[HostEntry], saved: SavedNodes, changed: set[str], moved: set[str]
+) -> Iterator[Change]:
+    """Entries of the change log for instances whose details changed and servers that are on another node.
+
+    `changed`, `moved`: their uuids. Instances on a new node are covered by its own entry, unless they moved there.
+    """
+    for entry in chunk:
+        for uuid in entry.shared.instances:
+            if uuid in changed:
+                yield Change(USAGE, usage_key(saved.ids[entry.names], uuid))
+            if uuid in moved or (uuid in changed and entry.names not in saved.new):
+                yield Change(SERVERS, uuid)
+
+
+def _assign_uuids(entries: Sequence[HostEntry], known: Mapping[NodeNames, NodeKey]) -> dict[NodeNames, str]:
+    """Host and node -> uuid: of the record, of the database, or derived. BadInput if one changed or is not unique."""
+    owners = {canonical_uuid(stored.uuid): names for names, stored in known.items()}
+    found: dict[NodeNames, str] = {}
+    for entry in entries:
+        stored = known.get(entry.names)
+        own = entry.record.uuid
+        uuid = stored.uuid if stored and not own else uuid_of_node(entry.record, *entry.names)
+        owner = owners.setdefault(canonical_uuid(uuid), entry.names)
+        check_uuid(entry.names, uuid, stored.uuid if stored else None, owner)
+        found[entry.names] = stored.uuid if stored else uuid
+    return found
+
+
 _CONSUMER_ROWS = Reconciler(consumers, ("uuid",), columns=("kind", "project_id", "details"))
 
 
@@ -250,177 +424,3 @@ def _migrations_away(shared: SharedRows) -> set[str]:
 
 def _describe_consumer(row: Row) -> str:
     return f"{row['kind']} {row['uuid']:.60}"
-
-
-class HostImport:
-    """Saves the hosts of a fleet file in chunks, and collects what changed."""
-
-    def __init__(
-        self,
-        connection: Connection,
-        entries: Sequence[HostEntry],
-        known: Mapping[NodeNames, NodeKey],
-        flavor_ids: Mapping[Any, int],
-        now: datetime,
-    ) -> None:
-        """`known`: every node in the database. `flavor_ids`: id of a flavor in the file -> its row id."""
-        self._connection = connection
-        self._entries = entries
-        self._now = now
-        self._known = known
-        self._uuids = _assign_uuids(entries, known)
-        self._instances = InstanceImport(connection, entries, flavor_ids, now)
-        self.changes: list[Change] = []
-        self._new: set[NodeNames] = set()
-        self._changed: set[NodeNames] = set()
-
-    def entries_in_lock_order(self) -> Iterator[HostEntry]:
-        """Entries of stored nodes by node id, the order in which nodes are locked; then those of new nodes."""
-        stored = [entry for entry in self._entries if entry.names in self._known]
-        yield from sorted(stored, key=lambda entry: self._known[entry.names].id)
-        yield from (entry for entry in self._entries if entry.names not in self._known)
-
-    def save(self, chunk: Sequence[HostEntry]) -> None:
-        """Write what differs for a chunk of hosts; consumers are inserted before allocations and deleted after."""
-        stored = lock_nodes(
-            self._connection, [self._known[each.names].id for each in chunk if each.names in self._known]
-        )
-        others, kept = (
-            [found.get(entry.names, NO_OTHER_USE) for entry in chunk]
-            for found in self._instances.find_other_use(chunk, stored)
-        )
-        wanted = [self._wanted_node(*each, stored) for each in zip(chunk, others, kept, strict=True)]
-        changed = self._instances.save_consumers(chunk, wanted)
-        saved = save_nodes(self._connection, stored, wanted, self._now)
-        self._instances.delete_unlisted_consumers(stored, wanted)
-        moved = self._instances.save_servers(chunk)
-        self._collect(chunk, saved, [*saved.changes, *_instance_changes(chunk, saved, changed, moved)])
-
-    def _wanted_node(self, entry: HostEntry, others: OtherUse, kept: OtherUse, stored: LockedNodes) -> WantedNode:
-        """The node as the file says. `others`: of consumers that it does not list on it; `kept`: of instances that it
-        lists without resources, so that its figures count them.
-        """
-        shared, uuid = entry.shared, self._uuids[entry.names]
-        wanted = {**others.allocations, **kept.allocations, **shared.allocations}
-        if unlisted := kept.subtract_from(shared.unlisted):
-            wanted[unlisted_uuid(uuid)] = unlisted
-        row = others.add_to(kept.unreported(entry.record).add_to(shared.row)) | {"uuid": uuid}
-        if stored.guests and entry.names in self._known:
-            booked = stored.guests_of(self._known[entry.names].id, wanted)
-            row |= _space_columns(entry, row, stored.nodes[entry.names], booked)
-        return WantedNode(entry.names, row, entry.record.traits, shared.inventories, wanted)
-
-    def _collect(self, chunk: Sequence[HostEntry], saved: SavedNodes, changes: Iterable[Change]) -> None:
-        """Record new and changed nodes. A node is changed if its report, a consumer or a server on it is."""
-        self._new |= saved.new
-        found = list(dict.fromkeys(changes))
-        self.changes += found
-        nodes = {each.key.partition("/")[0] for each in found if each.subject in (NODES, USAGE)}
-        servers = {each.key for each in found if each.subject == SERVERS}
-        for entry in chunk:
-            if str(saved.ids[entry.names]) in nodes or not servers.isdisjoint(entry.shared.instances):
-                self._changed.add(entry.names)
-
-    def mark_changed(self, hosts: Iterable[str]) -> None:
-        """Count the nodes of these hosts as changed, because their services changed."""
-        names = set(hosts)
-        self._changed.update(entry.names for entry in self._entries if entry.host in names)
-
-    @property
-    def counts(self) -> ImportCounts:
-        """How many nodes were new, changed and unchanged."""
-        changed = len(self._changed - self._new)
-        return ImportCounts(len(self._new), changed, len(self._entries) - len(self._new) - changed)
-
-
-def _space_columns(entry: HostEntry, row: Row, stored: Row, booked: Mapping[str, str]) -> Row:
-    """NUMA cells and PCI devices of a stored node; `row`: with what the file says, `booked`: as in the ledger."""
-    listed, migrations = entry.shared.instances, entry.shared.migrations
-    unchanged = unchanged_space(row, stored, booked, listed, migrations) if booked else None
-    return unchanged or space_columns(row, booked, listed, migrations=migrations)
-
-
-def _instance_changes(
-    chunk: Sequence[HostEntry], saved: SavedNodes, changed: set[str], moved: set[str]
-) -> Iterator[Change]:
-    """Entries of the change log for instances whose details changed and servers that are on another node.
-
-    `changed`, `moved`: their uuids. Instances on a new node are covered by its own entry, unless they moved there.
-    """
-    for entry in chunk:
-        for uuid in entry.shared.instances:
-            if uuid in changed:
-                yield Change(USAGE, usage_key(saved.ids[entry.names], uuid))
-            if uuid in moved or (uuid in changed and entry.names not in saved.new):
-                yield Change(SERVERS, uuid)
-
-
-def _assign_uuids(entries: Sequence[HostEntry], known: Mapping[NodeNames, NodeKey]) -> dict[NodeNames, str]:
-    """Host and node -> uuid: of the record, of the database, or derived. BadInput if one changed or is not unique."""
-    owners = {canonical_uuid(stored.uuid): names for names, stored in known.items()}
-    found: dict[NodeNames, str] = {}
-    for entry in entries:
-        stored = known.get(entry.names)
-        own = entry.record.uuid
-        uuid = stored.uuid if stored and not own else uuid_of_node(entry.record, *entry.names)
-        owner = owners.setdefault(canonical_uuid(uuid), entry.names)
-        check_uuid(entry.names, uuid, stored.uuid if stored else None, owner)
-        found[entry.names] = stored.uuid if stored else uuid
-    return found
-
-
-HOSTS_PER_CHUNK = 1000
-"""Hosts that are locked, compared and written by one round of statements."""
-OPTIONS_NOTE = "the options of the file are not stored: put them into a configuration file"
-
-
-def import_fleet(
-    engine: Engine,
-    fleet: Fleet,
-    now: PresentTime,
-    progress: Callable[[int], None] | None = None,
-    is_dry_run: bool = False,
-) -> ImportSummary:
-    """Import the fleet: what was new and changed. A dry run executes everything and rolls it back.
-
-    The fleet must have been loaded with its records (`Fleet.load(..., keeps_records=True)`). `progress` is called
-    with the number of hosts saved since its last call.
-    """
-    if len(fleet.table) and not fleet.runs:
-        raise ValueError("the fleet has no records: load it with keeps_records=True")
-    entries = entries_of(fleet.runs)
-    services = _services_of(entries)
-    wanted_aggregates = gather_aggregates(fleet.table.known_aggregates, fleet.runs)
-    with writing(engine, is_dry_run) as connection:
-        now = read_time(now, connection)
-        groups = save_groups(connection, fleet.server_groups, now)
-        flavors = save_flavors(connection, fleet.flavors, now)
-        images = save_images(connection, fleet.images, now)
-        known = read_node_keys(connection)
-        check_aggregate_hosts(wanted_aggregates, services.keys(), dict.fromkeys(host for host, _ in known))
-        names = {id(each): name for name, each in fleet.flavors.items()}
-        flavor_ids = {key: flavors.ids[names[id(each)]] for key, each in flavors_by_key(fleet.flavors).items()}
-        hosts = HostImport(connection, entries, known, flavor_ids, now)
-        for chunk in in_chunks(hosts.entries_in_lock_order(), HOSTS_PER_CHUNK):
-            with gc_paused():  # tens of thousands of rows without reference cycles
-                hosts.save(chunk)
-            if progress:
-                progress(len(chunk))
-        service_changes = save_services(connection, services, now)
-        aggregates = save_aggregates(connection, wanted_aggregates, now, services.keys())
-        record_changes(connection, [*hosts.changes, *service_changes, *aggregate_changes(aggregates)])
-    hosts.mark_changed(change.key for change in service_changes)
-    left_alone = len(known.keys() - {entry.names for entry in entries})
-    sections = (aggregates.counts, flavors.counts, images.counts, groups.counts)
-    return ImportSummary(hosts.counts, *sections, left_alone, (OPTIONS_NOTE,) if fleet.options else ())
-
-
-def _services_of(entries: list[HostEntry]) -> dict[str, Service]:
-    """Host -> its service. BadInput if the nodes of a host describe it differently."""
-    found: dict[str, Service] = {}
-    for entry in entries:
-        service = entry.record.service
-        if found.setdefault(entry.host, service) != service:
-            problem = f"host {entry.host}: its nodes say different things of its service"
-            raise BadInput(problem, "a host has one service: give all of its nodes the same")
-    return found

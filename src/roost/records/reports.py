@@ -44,44 +44,6 @@ from roost.store.statements import Row, read_rows, with_json_as_text
 from roost.store.store_clock import PresentTime, read_time, stamp_of
 from roost.store.transactions import writing
 
-_USE_FIELDS = ("free_ram_mb", "free_disk_mb", "vcpus_used")
-
-
-def reported_row(connection: Connection, record: HostRecord, node_id: int | None, allocated: NodeAllocations) -> Row:
-    """The row of `compute_nodes` for a report, without names and uuid; `node_id` is None for a new node.
-
-    `allocated`: all allocations on the node, which must be locked.
-    """
-    if any(getattr(record, name) is not None for name in _USE_FIELDS):
-        return node_row(record)
-    unknown = replace(
-        record,
-        instances=tuple(each for each in record.instances if each.uuid not in allocated),
-        migrations=tuple(each for each in record.migrations if each.uuid not in allocated),
-        num_instances=None,
-    )
-    count = replace(unknown, stats={}).instance_count
-    row = node_row(replace(unknown, num_instances=count))
-    booked = NO_OTHER_USE if node_id is None else _booked_use(connection, node_id, allocated)
-    return booked.add_to(_reserved_use(record).add_to(row))
-
-
-def _reserved_use(record: HostRecord) -> OtherUse:
-    """What the host keeps for itself, which counts as used, as in nova."""
-    return OtherUse(memory_mb=record.reserved_ram_mb, disk_gb=record.reserved_disk_gb, vcpus=record.reserved_vcpus)
-
-
-def _booked_use(connection: Connection, node_id: int, allocated: NodeAllocations) -> OtherUse:
-    return sum_use(node_id, allocated, set(), _read_consumers(connection, allocated))
-
-
-def _read_consumers(connection: Connection, uuids: Collection[str]) -> KeyedRows:
-    """Kind and details of consumers, by uuid."""
-    plain = with_json_as_text(consumers).c
-    rows = read_rows(connection, select(plain.uuid, plain.kind, plain.details), plain.uuid, uuids)
-    return {(row.uuid,): {"kind": row.kind, "details": row.details} for row in rows}
-
-
 LARGEST_EXACT = 2**53
 """The largest integer that the float columns of `HostTable` represent exactly."""
 MOST_VCPUS_PER_CPU = 10_000
@@ -235,3 +197,41 @@ def delete_node(engine: Engine, host: str, node: str = "") -> None:
         if find_host(connection, host) is None and delete_static_service(connection, host):
             changes += [Change(SERVICES, host), *remove_host_from_aggregates(connection, host)]
         record_changes(connection, changes)
+
+
+_USE_FIELDS = ("free_ram_mb", "free_disk_mb", "vcpus_used")
+
+
+def reported_row(connection: Connection, record: HostRecord, node_id: int | None, allocated: NodeAllocations) -> Row:
+    """The row of `compute_nodes` for a report, without names and uuid; `node_id` is None for a new node.
+
+    `allocated`: all allocations on the node, which must be locked.
+    """
+    if any(getattr(record, name) is not None for name in _USE_FIELDS):
+        return node_row(record)
+    unknown = replace(
+        record,
+        instances=tuple(each for each in record.instances if each.uuid not in allocated),
+        migrations=tuple(each for each in record.migrations if each.uuid not in allocated),
+        num_instances=None,
+    )
+    count = replace(unknown, stats={}).instance_count
+    row = node_row(replace(unknown, num_instances=count))
+    booked = NO_OTHER_USE if node_id is None else _booked_use(connection, node_id, allocated)
+    return booked.add_to(_reserved_use(record).add_to(row))
+
+
+def _reserved_use(record: HostRecord) -> OtherUse:
+    """What the host keeps for itself, which counts as used, as in nova."""
+    return OtherUse(memory_mb=record.reserved_ram_mb, disk_gb=record.reserved_disk_gb, vcpus=record.reserved_vcpus)
+
+
+def _booked_use(connection: Connection, node_id: int, allocated: NodeAllocations) -> OtherUse:
+    return sum_use(node_id, allocated, set(), _read_consumers(connection, allocated))
+
+
+def _read_consumers(connection: Connection, uuids: Collection[str]) -> KeyedRows:
+    """Kind and details of consumers, by uuid."""
+    plain = with_json_as_text(consumers).c
+    rows = read_rows(connection, select(plain.uuid, plain.kind, plain.details), plain.uuid, uuids)
+    return {(row.uuid,): {"kind": row.kind, "details": row.details} for row in rows}
