@@ -26,44 +26,6 @@ from typing import Protocol
 from roost.clock import Clock
 from roost.errors import RoostError
 
-SEND_TIMEOUT_SECONDS = 1.0
-
-
-def notify(state: str, environment: Mapping[str, str] = os.environ) -> bool:
-    """Send this state; returns whether it was sent. Does nothing without systemd, and never raises."""
-    address = environment.get("NOTIFY_SOCKET", "")
-    if not address.startswith(("/", "@")):
-        return False
-    if address.startswith("@"):  # an abstract socket of Linux: no file, its name begins with a zero byte
-        address = "\0" + address[1:]
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
-            sender.settimeout(SEND_TIMEOUT_SECONDS)
-            sender.sendto(state.encode(errors="replace"), address)
-    except (OSError, ValueError):
-        return False
-    return True
-
-
-def reloading() -> str:
-    """The state to send before a reload; READY=1 ends it."""
-    return f"RELOADING=1\nMONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}"
-
-
-def watchdog_seconds(environment: Mapping[str, str] = os.environ) -> float | None:
-    """Seconds within which systemd expects WATCHDOG=1; None where it expects none of this process."""
-    microseconds, process = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", "")
-    if not _is_number(microseconds) or int(microseconds) == 0:
-        return None
-    if process and process != str(os.getpid()):
-        return None
-    return int(microseconds) / 1_000_000
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 20
-
-
 LOG = logging.getLogger(__name__)
 CHECK_INTERVAL_SECONDS = 1.0
 """Between two checks of readiness, each with a heartbeat for systemd; less where it expects one sooner."""
@@ -269,3 +231,41 @@ class Periodic:
 def _traceback_of(error: Exception) -> Exception | None:
     """The error, for its traceback; None where it is one of ours, whose text says all."""
     return None if hasattr(error, "hint") else error
+
+
+SEND_TIMEOUT_SECONDS = 1.0
+
+
+def notify(state: str, environment: Mapping[str, str] = os.environ) -> bool:
+    """Send this state; returns whether it was sent. Does nothing without systemd, and never raises."""
+    address = environment.get("NOTIFY_SOCKET", "")
+    if not address.startswith(("/", "@")):
+        return False
+    if address.startswith("@"):  # an abstract socket of Linux: no file, its name begins with a zero byte
+        address = "\0" + address[1:]
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+            sender.settimeout(SEND_TIMEOUT_SECONDS)
+            sender.sendto(state.encode(errors="replace"), address)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def reloading() -> str:
+    """The state to send before a reload; READY=1 ends it."""
+    return f"RELOADING=1\nMONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}"
+
+
+def watchdog_seconds(environment: Mapping[str, str] = os.environ) -> float | None:
+    """Seconds within which systemd expects WATCHDOG=1; None where it expects none of this process."""
+    microseconds, process = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", "")
+    if not _is_number(microseconds) or int(microseconds) == 0:
+        return None
+    if process and process != str(os.getpid()):
+        return None
+    return int(microseconds) / 1_000_000
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 20
