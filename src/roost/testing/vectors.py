@@ -144,10 +144,6 @@ def _answer_line(line: str) -> dict[str, Any]:
     return answer(case["case"] if isinstance(case.get("case"), dict) else case)
 
 
-if __name__ == "__main__":
-    main()
-
-
 _DEFAULTS: dict[str, Any] = {
     "free_ram_mb": 0,
     "free_disk_mb": 0,
@@ -305,3 +301,7 @@ class _NoRandomness:
 
     def getrandbits(self, bits: int, /) -> int:
         raise AssertionError("chance was asked")
+
+
+if __name__ == "__main__":
+    main()
