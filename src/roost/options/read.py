@@ -236,7 +236,7 @@ def problem_of(option: Declared, error: BaseException) -> str:
 
 @contextmanager
 def _without_oslo_warnings() -> Iterator[None]:
-    """Disable the warnings of oslo.config: the loader reports deprecated names, with their file."""
+    """Disable the warnings of oslo.config: `read_settings` reports deprecated names, with their file."""
     was_disabled, cfg.LOG.disabled = cfg.LOG.disabled, True
     try:
         yield
