@@ -7,7 +7,8 @@ adapts the plugins of an installed nova. See docs/adr/0010.
 | nova's | is in |
 | --- | --- |
 | base classes of plugins, built-ins to derive from, the request as dict or object | `nova_shapes.py` |
-| objects and errors | `nova_objects.py`, `database.py` |
+| modules, and which names are in each | `nova_modules.py` |
+| objects and errors | `nova_objects.py` |
 | CONF | `nova_conf.py` |
 | options and fleet of one pipeline, behind nova's global names | `context.py` |
 """

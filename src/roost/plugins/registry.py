@@ -4,7 +4,7 @@
 A new built-in is one line in FILTERS or WEIGHERS. Third-party plugins are found by dotted path (of a class, or of a
 function that returns classes) in `available_filters` and `weight_classes`, or by an entry point in the group
 `roost.filters` or `roost.weighers`. A dotted path of nova resolves to the built-in of the same class name. Plugins
-may import nova: where it is not installed, `roost.plugins.nova` provides the modules.
+may import nova: where it is not installed, `roost.plugins.nova_import` provides the modules.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class PastDecision:
     """A decision whose table is restored, as it was when the decision was made."""
 
     def __init__(self, record: Mapping[str, Any], scheduler: Scheduler) -> None:
-        """`record`: with its state, as `DecisionQueries.get_decision` returns it. `scheduler`: of its fleet, `fleet_seen_by`."""
+        """`record`: with its state. `scheduler`: of its fleet, `fleet_seen_by`."""
         self._scheduler, self._table = scheduler, scheduler.table
         spec = request_from_object(record["data"]["request"])
         self._spec = spec.changed(num_instances=record["data"]["wanted"])
