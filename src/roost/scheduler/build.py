@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From options to a pipeline: finds the enabled plugins and makes them.
+"""From options to a pipeline, and from a request as it came to one that can be placed.
 
-Memory of freed arrays is reused.
-
-Completes a request before hosts are chosen: NUMA topology and PCI requests, trust levels, enforced group policy.
-
-Used by the Python API, the command and the service alike.
+`build_pipeline` finds the enabled plugins and makes them: for the Python API, the command and the service alike.
+`Preparation` adds what flavor and image imply: NUMA topology, PCI requests, trust levels, enforced group policy.
 """
 
 from __future__ import annotations

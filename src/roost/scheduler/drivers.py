@@ -1,18 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract of a driver: it chooses hosts, and the claim loop claims whatever it chooses.
+"""Drivers: each chooses hosts, and the claim loop claims whatever it chooses.
 
-A driver of your own derives from `Driver`, says in `choose` which hosts take the instances of a request, and is named
-in `[scheduler] driver`: by its dotted path, or by an entry point in the group `roost.scheduler.drivers`.
-
-The chooser of a driver that is not Roost's own: makes a decision of the hosts that its `choose` names.
-
-The driver that picks any host that is up and has room, at random.
-
-The default driver: every host is looked at, by filters and weighers.
-
-Filters and weighers over a replica that is refreshed now and then.
-
-Finds the driver class that the configuration names.
+`[scheduler] driver` names one: `filter_scheduler` (filters and weighers over every host; the default),
+`caching_scheduler` (the same over a replica that is refreshed now and then), `chance_scheduler` (any host that is up
+and has room, at random), or one of your own: a class that derives from `Driver` and says in `choose` which hosts take
+the instances of a request, named by its dotted path or by an entry point in the group `roost.scheduler.drivers`.
 """
 
 from __future__ import annotations
@@ -42,6 +34,188 @@ from roost.scheduler.pipeline import Pipeline, make_decision, make_selection
 from roost.scheduler.search import Choice, Randomness
 
 Choose = Callable[[list[HostView], RequestSpec, int, Randomness], Iterable[HostView]]
+
+
+COMPUTE_TOPIC = "compute"
+
+FindGroup = Callable[[str], ServerGroup | None]
+"""Gives a server group by its uuid; None where there is none."""
+ReadHostsUp = Callable[[str, float], list[str]]
+"""Gives the names of the hosts whose service of a topic is up, by the topic and the seconds until one is down."""
+
+
+class Driver:
+    """Chooses hosts for requests from the replica of the fleet."""
+
+    refreshes_before_refusal = True
+    """Whether the replica is refreshed before a request is told that there is no host."""
+    refreshes_periodically = False
+    """Whether the replica is refreshed in each run of the periodic task."""
+    notifies = True
+    """Whether notifications are sent: scheduler.select_destinations.start and .end."""
+    names_nodes = True
+    """Whether answers in nova's older form say which node of the host it is."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        replica: Replica,
+        files: Sequence[Path] = (),
+        find_group: FindGroup = lambda uuid: None,
+        read_hosts_up: ReadHostsUp = lambda topic, seconds_until_down: [],
+    ) -> None:
+        """`files`: config files; plugins read options from them, and may lie beside them."""
+        self.replica, self.files = replica, files
+        self.find_group, self.read_hosts_up = find_group, read_hosts_up
+        self._use(settings)
+
+    # --- for drivers of your own -------------------------------------------------------------------------
+
+    def choose(
+        self, hosts: list[HostView], spec: RequestSpec, count: int, randomness: Randomness
+    ) -> Iterable[HostView]:
+        """The hosts for `count` instances, one each, from these, which are up and have room for one instance.
+
+        Fewer where there are no more.
+        """
+        raise NotImplementedError
+
+    def run_periodic_tasks(self) -> None:
+        """Called when the service starts, then every `periodic_task_interval` seconds."""
+
+    def hosts_up(self, topic: str = COMPUTE_TOPIC) -> list[str]:
+        """Names of the hosts whose service of this topic is enabled and alive, read from the database now."""
+        return self.read_hosts_up(topic, self.settings.fill(SchedulerOptions).seconds_until_down)
+
+    # --- for the claim loop ------------------------------------------------------------------------------
+
+    def chooser(self) -> Chooser:
+        """What finds the hosts: `choose`, unless a driver has something else."""
+        return OwnChoice(type(self).__name__, self.choose)
+
+    def preparation(self) -> Preparation | None:
+        """What completes requests before hosts are chosen; None where nothing does."""
+        return None
+
+    @property
+    def longest_age_seconds(self) -> float:
+        """How old the replica may be that a request is first placed on."""
+        return self.settings.fill(ServiceOptions).longest_picture_age_seconds
+
+    def why_nowhere(self, error: NoValidHost) -> str:
+        """What a caller is told when there is no host. Counts of hosts are for the log only."""
+        return "There are not enough hosts available."
+
+    def reload(self, settings: Settings) -> None:
+        """Go by these options from now on; RoostError, and no change, where they are wrong."""
+        self._use(settings)
+
+    def _use(self, settings: Settings) -> None:
+        """Take over settings, at the start and at a reload, and what is computed from them."""
+        self.settings = settings
+
+
+class FilterScheduler(Driver):
+    """Filters and weighers over the fleet as it is now."""
+
+    def chooser(self) -> Chooser:
+        """The pipeline: prefilter, capacity, filter, weigh, choose, and consume in the replica."""
+        return self.pipeline
+
+    def preparation(self) -> Preparation:
+        """NUMA cells and PCI devices of flavor and image, trust, and whether a filter enforces the group's policy."""
+        return self._preparation
+
+    def _use(self, settings: Settings) -> None:
+        """Build the pipeline of these settings; requests in flight end with the previous one."""
+        pipeline = self._build(settings)
+        self._preparation = Preparation(settings, pipeline.plugin_names)
+        self.pipeline = pipeline
+        super()._use(settings)
+
+    def _build(self, settings: Settings) -> Pipeline:
+        """The pipeline of these settings; its plugins see options and fleet through nova's names."""
+        state = TableState(lambda: self.replica.table, self._group_with_hosts)
+        context = PluginContext(PluginOptions(settings, self.files), state)
+        return build_pipeline(settings, places_of(self.files), context)
+
+    def _group_with_hosts(self, uuid: str) -> ServerGroup | None:
+        group = self.find_group(uuid)
+        return group and group.updated(group.members, self.replica.table.hosts_of(group.members))
+
+
+class CachingScheduler(FilterScheduler):
+    """Refreshes the replica in the periodic task, and where a claim is refused; requests see one another meanwhile.
+
+    It saves reading the change log per request, which is little: see docs/reference/differences.md.
+    """
+
+    refreshes_before_refusal = False
+    refreshes_periodically = True
+
+    @property
+    def longest_age_seconds(self) -> float:
+        """Infinite: the replica is never too old."""
+        return math.inf
+
+
+ALL = 1 << 31
+"""As many of the best hosts as there may be."""
+_IGNORED: dict[str, Any] = {
+    "availability_zone": None,
+    "force_hosts": None,
+    "force_nodes": None,
+    "instance_group": None,
+    "requested_destination": None,
+    "retry": None,
+    "scheduler_hints": {},
+}
+"""What of a request has no say in a random choice."""
+
+
+class ChanceScheduler(Driver):
+    """One random pick per instance among the hosts that are up, have room and are not to be ignored.
+
+    As in nova it goes by nothing else: no zone, no hint, no group, no forced host. nova's did not look at resources
+    either; here the choice is claimed, so a full host would be refused and another one drawn.
+    """
+
+    notifies = False
+    names_nodes = False
+
+    def chooser(self) -> Chooser:
+        """Draws a host."""
+        return RandomChoice()
+
+    def why_nowhere(self, error: NoValidHost) -> str:
+        """Tells "no host is up" from "those that are up are full, or to be ignored"."""
+        with self.replica.lock:
+            table = self.replica.table
+            is_any_up = bool((table.is_up & ~table.is_disabled).any())
+        return "Could not find another compute" if is_any_up else "Is the appropriate service running?"
+
+
+class RandomChoice:
+    """A pipeline that checks capacity and liveness, weighs nothing, and picks one of all hosts that are left."""
+
+    def __init__(self) -> None:
+        self._pipeline = Pipeline([ComputeFilter()], [], Choice(host_subset_size=ALL), engine=FullScanEngine)
+
+    def place(
+        self,
+        table: HostTable,
+        spec: RequestSpec,
+        uuids: Sequence[str | None],
+        *,
+        randomness: Randomness,
+        clock: Callable[[], int],
+        alternates: int = 0,
+    ) -> Decision:
+        """Draw a host for each instance. There are no alternates: the next draw is random, too."""
+        return self._pipeline.place(table, spec.changed(**_IGNORED), uuids, randomness=randomness, clock=clock)
+
+    def warm(self, table: HostTable, spec: RequestSpec) -> None:
+        """Nothing is cached."""
 
 
 class OwnChoice:
@@ -128,188 +302,6 @@ def _row_of(table: HostTable, host: HostView) -> int:
     if row is None:
         raise ValueError(f"{host!r} is not one of the hosts to choose from")
     return row
-
-
-COMPUTE_TOPIC = "compute"
-
-FindGroup = Callable[[str], ServerGroup | None]
-"""Gives a server group by its uuid; None where there is none."""
-ReadHostsUp = Callable[[str, float], list[str]]
-"""Gives the names of the hosts whose service of a topic is up, by the topic and the seconds until one is down."""
-
-
-class Driver:
-    """Chooses hosts for requests from the replica of the fleet."""
-
-    refreshes_before_refusal = True
-    """Whether the replica is refreshed before a request is told that there is no host."""
-    refreshes_periodically = False
-    """Whether the replica is refreshed in each run of the periodic task."""
-    notifies = True
-    """Whether notifications are sent: scheduler.select_destinations.start and .end."""
-    names_nodes = True
-    """Whether answers in nova's older form say which node of the host it is."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        replica: Replica,
-        files: Sequence[Path] = (),
-        find_group: FindGroup = lambda uuid: None,
-        read_hosts_up: ReadHostsUp = lambda topic, seconds_until_down: [],
-    ) -> None:
-        """`files`: config files; plugins read options from them, and may lie beside them."""
-        self.replica, self.files = replica, files
-        self.find_group, self.read_hosts_up = find_group, read_hosts_up
-        self._use(settings)
-
-    # --- for drivers of your own -------------------------------------------------------------------------
-
-    def choose(
-        self, hosts: list[HostView], spec: RequestSpec, count: int, randomness: Randomness
-    ) -> Iterable[HostView]:
-        """The hosts for `count` instances, one each, from these, which are up and have room for one instance.
-
-        Fewer where there are no more.
-        """
-        raise NotImplementedError
-
-    def run_periodic_tasks(self) -> None:
-        """Called when the service starts, then every `periodic_task_interval` seconds."""
-
-    def hosts_up(self, topic: str = COMPUTE_TOPIC) -> list[str]:
-        """Names of the hosts whose service of this topic is enabled and alive, read from the database now."""
-        return self.read_hosts_up(topic, self.settings.fill(SchedulerOptions).seconds_until_down)
-
-    # --- for the claim loop ------------------------------------------------------------------------------
-
-    def chooser(self) -> Chooser:
-        """What finds the hosts: `choose`, unless a driver has something else."""
-        return OwnChoice(type(self).__name__, self.choose)
-
-    def preparation(self) -> Preparation | None:
-        """What completes requests before hosts are chosen; None where nothing does."""
-        return None
-
-    @property
-    def longest_age_seconds(self) -> float:
-        """How old the replica may be that a request is first placed on."""
-        return self.settings.fill(ServiceOptions).longest_picture_age_seconds
-
-    def why_nowhere(self, error: NoValidHost) -> str:
-        """What a caller is told when there is no host. Counts of hosts are for the log only."""
-        return "There are not enough hosts available."
-
-    def reload(self, settings: Settings) -> None:
-        """Go by these options from now on; RoostError, and no change, where they are wrong."""
-        self._use(settings)
-
-    def _use(self, settings: Settings) -> None:
-        """Take over settings, at the start and at a reload, and what is computed from them."""
-        self.settings = settings
-
-
-ALL = 1 << 31
-"""As many of the best hosts as there may be."""
-_IGNORED: dict[str, Any] = {
-    "availability_zone": None,
-    "force_hosts": None,
-    "force_nodes": None,
-    "instance_group": None,
-    "requested_destination": None,
-    "retry": None,
-    "scheduler_hints": {},
-}
-"""What of a request has no say in a random choice."""
-
-
-class ChanceScheduler(Driver):
-    """One random pick per instance among the hosts that are up, have room and are not to be ignored.
-
-    As in nova it goes by nothing else: no zone, no hint, no group, no forced host. nova's did not look at resources
-    either; here the choice is claimed, so a full host would be refused and another one drawn.
-    """
-
-    notifies = False
-    names_nodes = False
-
-    def chooser(self) -> Chooser:
-        """Draws a host."""
-        return RandomChoice()
-
-    def why_nowhere(self, error: NoValidHost) -> str:
-        """Tells "no host is up" from "those that are up are full, or to be ignored"."""
-        with self.replica.lock:
-            table = self.replica.table
-            is_any_up = bool((table.is_up & ~table.is_disabled).any())
-        return "Could not find another compute" if is_any_up else "Is the appropriate service running?"
-
-
-class RandomChoice:
-    """A pipeline that checks capacity and liveness, weighs nothing, and picks one of all hosts that are left."""
-
-    def __init__(self) -> None:
-        self._pipeline = Pipeline([ComputeFilter()], [], Choice(host_subset_size=ALL), engine=FullScanEngine)
-
-    def place(
-        self,
-        table: HostTable,
-        spec: RequestSpec,
-        uuids: Sequence[str | None],
-        *,
-        randomness: Randomness,
-        clock: Callable[[], int],
-        alternates: int = 0,
-    ) -> Decision:
-        """Draw a host for each instance. There are no alternates: the next draw is random, too."""
-        return self._pipeline.place(table, spec.changed(**_IGNORED), uuids, randomness=randomness, clock=clock)
-
-    def warm(self, table: HostTable, spec: RequestSpec) -> None:
-        """Nothing is cached."""
-
-
-class FilterScheduler(Driver):
-    """Filters and weighers over the fleet as it is now."""
-
-    def chooser(self) -> Chooser:
-        """The pipeline: prefilter, capacity, filter, weigh, choose, and consume in the replica."""
-        return self.pipeline
-
-    def preparation(self) -> Preparation:
-        """NUMA cells and PCI devices of flavor and image, trust, and whether a filter enforces the group's policy."""
-        return self._preparation
-
-    def _use(self, settings: Settings) -> None:
-        """Build the pipeline of these settings; requests in flight end with the previous one."""
-        pipeline = self._build(settings)
-        self._preparation = Preparation(settings, pipeline.plugin_names)
-        self.pipeline = pipeline
-        super()._use(settings)
-
-    def _build(self, settings: Settings) -> Pipeline:
-        """The pipeline of these settings; its plugins see options and fleet through nova's names."""
-        state = TableState(lambda: self.replica.table, self._group_with_hosts)
-        context = PluginContext(PluginOptions(settings, self.files), state)
-        return build_pipeline(settings, places_of(self.files), context)
-
-    def _group_with_hosts(self, uuid: str) -> ServerGroup | None:
-        group = self.find_group(uuid)
-        return group and group.updated(group.members, self.replica.table.hosts_of(group.members))
-
-
-class CachingScheduler(FilterScheduler):
-    """Refreshes the replica in the periodic task, and where a claim is refused; requests see one another meanwhile.
-
-    It saves reading the change log per request, which is little: see docs/reference/differences.md.
-    """
-
-    refreshes_before_refusal = False
-    refreshes_periodically = True
-
-    @property
-    def longest_age_seconds(self) -> float:
-        """Infinite: the replica is never too old."""
-        return math.inf
 
 
 DRIVERS: dict[str, type[Driver]] = {

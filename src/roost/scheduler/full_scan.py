@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine that asks and weighs every host for every instance, and keeps nothing.
+"""The weigh stage, and the engine that asks and weighs every host for every instance and caches nothing.
 
-The weigh stage: the weight of a host is the sum over weighers of multiplier x (number - low) / (high - low).
-
-`low` and `high` are the extremes of a weigher's numbers among the hosts that are weighed, unless it pins them. Orders
-are kept by the negated weight, the key: sorted as numbers are, the best host comes first. Every function here works
-out a weight by the operations of the formula in its order, so that full scan and cache agree to the bit.
+The weight of a host is the sum over weighers of multiplier x (number - low) / (high - low). `low` and `high` are the
+extremes of a weigher's numbers among the hosts that are weighed, unless it pins them. Orders are kept by the negated
+weight, the key: sorted as numbers are, the best host comes first. Every function here works out a weight by the
+operations of the formula in its order, so that full scan and cache agree to the bit.
 """
 
 from __future__ import annotations

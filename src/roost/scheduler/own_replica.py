@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bare metal as nova had it before Rocky: a service host with many nodes, each allocated as a whole.
+"""The replica of a fleet in Roost's own database: the numbered change log (docs/adr/0007) says what has to be read.
 
-The fleet in Roost's own database: the numbered change log (docs/adr/0007) says what has to be read.
+`[scheduler] host_manager` says how nodes of bare metal are read: as all others, or as nova had it before Rocky, a
+service host with many nodes, each allocated as a whole.
 """
 
 from __future__ import annotations

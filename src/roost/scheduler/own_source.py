@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what changed in the database since the last refresh; `host_manager.py` patches the table with it.
+"""Reads from Roost's own database what changed since the last refresh; `replica.py` patches the table with it.
 
-The last heartbeats of agents, in whole microseconds. The change log does not have them.
-
-Usage of nodes, and whether consumers are on them: all that a claim changes, read without the rest of the node.
+Nodes whose usage alone changed, which is what a claim changes, are read without the rest of the node. Heartbeats are
+read apart: the change log does not have them.
 """
 
 from __future__ import annotations

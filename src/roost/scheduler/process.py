@@ -2,11 +2,7 @@
 """Assembles one scheduler process: options, the cloud with its replica and granter, driver, manager, RPC server.
 
 It is ready once the replica is loaded and messages reach it. During an outage of database or broker it is not ready,
-keeps retrying, and answers what it can.
-
-Keeps the decisions of a scheduler in a database: the recorder, and the tasks that write and prune beside it.
-
-Roost's own cloud: one database has fleet, ledger and services.
+keeps retrying, and answers what it can. `OwnCloud` is Roost's own cloud: one database has fleet, ledger and services.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a replica comes from: the interface between the host manager and the databases of a cloud.
+"""The replica: a table of hosts kept equal to the databases. `load` once, then `refresh` before each request.
 
-Which agents are alive: the last heartbeat of each, as a column beside the table of hosts.
-
-Keeps the table of hosts equal to the databases: `load` once, then `refresh` before each request.
-
-Only what changed is read (`fleet_source.py`: for Roost's own database `store_source.py`); this module patches the
-table, and `liveness.py` judges heartbeats.
+Only what changed is read, by the `FleetReader` of a cloud (Roost's own: `own_source.py`). Which agents are alive is a
+column beside the table, with the last heartbeat of each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replies in nova's forms: selections as objects or dicts, and errors that nova's client raises as its own.
 
-nova's notifications that a request came in and that it was answered, unversioned and versioned.
+Also nova's notifications that a request came in and that it was answered, unversioned and versioned.
 """
 
 from __future__ import annotations

@@ -1,17 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that strict server groups close to a request, as the ledger says: filters may not know, or be skipped.
-
-Who grants a claim: the interface between the claim loop and what counts the resources of a cloud.
-
-Members of server groups and the hosts they run on, tracked from one request to the next.
-
-Requests for instances that hold a host already: a repeated request, or a move.
+"""What the rounds of the claim loop know: what instances of a request hold already, and which hosts are closed to it.
 
 A reply may be lost and its request repeated: select_destinations is idempotent, so that this claims no second host. A
-request for something else - another size, another host, or the same while its host is down - moves the instance.
-Decided here, from what the instance and its migration were seen to hold; the ledger carries it out if they still do.
-
-A request over the rounds of the claim loop: what its instances hold already, and which hosts are closed to it.
+request for something else - another size, another host, or the same while its host is down - moves the instance. Both
+are decided here, from what the instance and its migration were seen to hold; the ledger carries it out if they still
+do. Hosts that a strict server group closes are known from the ledger: filters may not know of them, or be skipped.
 """
 
 from __future__ import annotations

@@ -3,12 +3,8 @@
 
 Two engines answer: `full_scan.py` asks and weighs every host each time, `incremental/` caches answers between
 requests. Their answers are equal to the bit, so one can be exchanged for, and compared with, the other in one line.
-
-How one host is picked from the best: nova's two options, and the randomness they need.
-
-Alternates: the next best hosts of the same nova cell, to try if a build on the chosen host fails.
-
-Everything a pipeline asks of hosts, and ranks them by; and the limits that its filters set.
+What they share is here: the rules of a pipeline, how one of the best hosts is picked (nova's two options, and the
+randomness they need), and alternates, the next best hosts of the same nova cell, to try if a build fails.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine that answers from a cache per class of request, and knows which requests have none.
+"""The engine that answers from a cache per class of request, and knows which requests cannot be cached.
 
-Requests like those of a class, but for checks of their own: hosts to ignore, or on which a build failed before.
-
-Searches that answer from the cache: for one instance, and for several with their ties broken.
-
-The cache of one pipeline on one table: request families by what they ask for, with an LRU bound.
+A pipeline has one `RequestCache` on its table: request families by what they ask for, with an LRU bound. A request
+with checks of its own - hosts to ignore, or on which a build failed before - shares the cache of its class, with a
+`RequestOverlay` on top. `CachedSearch` answers for one instance, `TieBreakingSearch` for several.
 """
 
 from __future__ import annotations
@@ -129,7 +127,7 @@ class CachedSearch:
 class TieBreakingSearch(CachedSearch):
     """A request for several instances: only what the instance before changed is looked at for the next.
 
-    Hosts of equal weight are in the order that the instance before left, see `tie_breaks.py`.
+    Hosts of equal weight are in the order that the instance before left, see `TieBreaks` in `order.py`.
     """
 
     _cached: RequestClass

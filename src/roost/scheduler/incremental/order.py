@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One weigher among many hosts whose numbers change: it knows the extremes, and how far they can move a weight.
+"""Orders of many hosts whose numbers change: the extremes of a weigher, the top k rows, and how ties are broken.
 
-The top k rows of an order that changes all the time, without keeping all rows sorted.
-
-Breaks ties among hosts of equal weight for the instances of one request.
-
-Each instance starts from the order that the one before it left: equal weights are settled by the weights of the round
-before, those by the round before that, and at last by the order of the table. So it is enough to record between which
-extremes each round weighed, and the numbers of the chosen hosts before they were chosen.
+Each instance of a request starts from the order that the one before it left: equal weights are settled by the weights
+of the round before, those by the round before that, and at last by the order of the table. So it is enough to record
+between which extremes each round weighed, and the numbers of the chosen hosts before they were chosen.
 
 A few tied hosts are followed back, round by round, until they differ. Where many are equal for long, as on a fleet
 of equal hosts that take a second instance each, that would be more work with every instance. Before it exceeds the

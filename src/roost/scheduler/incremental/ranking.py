@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hosts that passed in their order of preference, patched where hosts change.
+"""The hosts that passed in their order of preference, patched where hosts change; and their raw numbers, memoised.
 
 A weight is a sum of multiplier x (number - low) / (high - low), and low and high are the extremes among the hosts
 that passed: when one moves, every weight moves. So the top rows are kept by the weights between the extremes of an
 earlier state, the reference. How far a weight can be from that, the reach, is bounded by how far the extremes have
 moved since: the few hosts within reach of the top are weighed again, and no other host can be among the best.
-
-The raw numbers that the weighers of a pipeline give to hosts, memoised until a host changes.
 """
 
 from __future__ import annotations
