@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says why: for a request as a whole, and for one host. Start at `explaining.py`.
+"""Answers questions about a fleet: why a request fits or not, how many more fit, and what if things were different.
 
-An explanation is computed on demand, from the table that a decision saw or would see. `explained_instance.py`: which
-instance it is about, and its checks. `funnel.py`: the checks one after the other, as a placement asks them.
-`blockers.py`: every check put to every host. `lifts.py` and `nearest_misses.py`: what would help.
+Start reading at `explain.py`. An explanation is computed on demand, from the table that a decision saw or would see:
+`funnel.py` puts the checks one after the other, as a placement does; `blockers.py` puts every check to every host;
+`misses.py` says what would come nearest. `counting.py` counts how many more fit, `what_if.py` changes the fleet
+first.
 """

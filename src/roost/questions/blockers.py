@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which checks reject which hosts: every check put to every host, each as if there were no other.
+"""Which checks reject which hosts, what stands between a request and the hosts, and which lifts would let it fit.
 
-A placement stops asking about a host at the first check that rejects it. Here each check gets a view of its own of
-all hosts, so that nothing that another one noted there - narrowed allocation candidates, limits of a plugin - can
-matter.
-
-What stands between a request and the hosts: one obstacle per subject, with the hosts that it keeps away.
-
-Lifts: which single check a request would fit without; where no single one suffices, which few together.
+A placement stops asking about a host at the first check that rejects it. Here every check is put to every host, each
+as if there were no other: it gets a view of its own of all hosts, so that nothing that another one noted there -
+narrowed allocation candidates, limits of a plugin - can matter. An obstacle is one subject with the hosts that it
+keeps away. A lift is the single check without which a request would fit, or few together where no single one
+suffices.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explanations of a request, and of one host. Pure: they change nothing, and read neither clock nor files.
 
-The hosts that can take a request, weighed: their ranks, and what each weigher contributes.
+Of hosts that can take a request they say the ranks, and what each weigher contributes.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The funnel of a request: its checks put one after the other to the hosts that are left, as a placement does it.
 
-The instance of a request that an explanation is about, and the hosts as it meets them.
-
-A request for one instance meets the table as it is. Of several instances it is the first for which no host is left:
-those before it have consumed their resources, on a copy of the table.
-
-Hosts by name: the row of one, and the nearest name to one that does not exist.
-
-Checks that ask for the same thing in two places, such as RamFilter and capacity: they are lifted together.
+An explanation is about one instance. A request for one instance meets the table as it is. Of several instances it is
+the first for which no host is left: those before it have consumed their resources, on a copy of the table. Checks
+that ask for the same thing in two places, such as RamFilter and capacity, have one subject: they are lifted together.
 """
 
 from __future__ import annotations

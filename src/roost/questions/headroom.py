@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts by availability zone, or by another metadata key of their aggregates.
+"""Placing on a copy of the table to see how many fit: one instance after the other, on all hosts or on one alone.
 
-Placing on a copy of the table, one instance after the other, as a scheduler would if each were asked for.
-
-How many instances fit on one host alone: placed there one after the other, and taken back.
+Also the hosts by availability zone, or by another metadata key of their aggregates, for counts of each group.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host whose loss costs most: its servers are placed again on the others, then what still fits is counted.
-
-The servers of a lost host, as requests to place them again.
-"""
+"""The host whose loss costs most: its servers are placed again on the others, then what still fits is counted."""
 
 from __future__ import annotations
 

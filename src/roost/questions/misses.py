@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nearest miss of an amount: how much was asked for, and the most that a host has free.
+"""The nearest miss of each obstacle: what was asked for, and the nearest that the fleet has, in one sentence.
 
-The nearest miss of what is asked for by name: a zone, traits, hosts, an aggregate's key, a group.
-
-The nearest miss of each obstacle: what was asked for, and the nearest that the fleet has, in one sentence.
-
-Amounts are in `amount_misses.py`; names - zones, traits, hosts, groups - in `named_misses.py`. For all other checks
-the sentence is the reason that the check gives for the host that comes nearest.
+Amounts name the most that a host has free; zones, traits, hosts, keys of aggregates and groups name what there is.
+For all other checks the sentence is the reason that the check gives for the host that comes nearest.
 """
 
 from __future__ import annotations

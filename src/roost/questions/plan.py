@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests placed one after the other on a copy of a cloud, as records.
+"""Answers as records: how many of each flavor fit, a past decision explained, a file of requests placed in turn.
 
-How many more servers of each flavor fit, as records.
-
-A recorded decision with the fleet as it was then, for questions about that moment.
-
-A request of a plan, by the words of commands, and the request for the scheduler that it stands for.
-
-The file of `roost plan`: a list of requests, YAML or JSON. Errors name the file and the line.
+The file of `roost plan` is a list of requests, YAML or JSON, by the words of commands; errors name the file and the
+line. Its requests are placed one after the other on a copy of the cloud. A past decision is asked about with the
+fleet as it was then.
 """
 
 from __future__ import annotations

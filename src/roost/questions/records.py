@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an explanation consists of: plain records, which `model.json_records.to_json` turns into JSON.
-
-The records of a count: how many more instances fit, where, what runs out, and what the loss of a host costs.
-"""
+"""What explanations and counts of headroom consist of: plain records, which `model.json_records` turns into JSON."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What if: a fleet as it would be with some things changed. The given fleet itself stays as it is.
 
-Sets one field of a host record, as if the fleet file had that value; what depends on the field follows.
-
-Allocated amounts follow free and used ones, free amounts follow totals and reservations, and instances that leave
-take along what they hold.
+A field of a host record is set as if the fleet file had that value, and what depends on it follows: allocated amounts
+follow free and used ones, free amounts follow totals and reservations, and instances that leave take along what they
+hold.
 """
 
 from __future__ import annotations
