@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds servers: checks the request, has a scheduler choose hosts, and wakes the agents there.
 
-A host that fails is followed by its alternates, each claimed when its turn comes; then by a fresh choice, until
-[scheduler] max_attempts hosts were tried.
-
-Parses the request for new servers: what it names is looked up, what cannot be is refused with BadInput.
+What a request names is looked up; what cannot be is refused with BadInput. A host that fails is followed by its
+alternates, each claimed when its turn comes; then by a fresh choice, until [scheduler] max_attempts hosts were tried.
 """
 
 from __future__ import annotations

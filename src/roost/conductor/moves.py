@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resize and cold migration: finds a host, has agents move the server; confirmed or reverted afterwards.
 
-What becomes of a move whose next host is down: tried elsewhere, taken back, failed, or finished without the host.
-
-The janitor of a conductor calls these, as `records/server_steps.py` says. A server that fails keeps the host where its
+Also what becomes of a move whose next host is down: tried elsewhere, taken back, failed, or finished without the
+host. The janitor calls for that, as `records/server_steps.py` says. A server that fails keeps the host where its
 guest is or was, with what it holds there in the ledger, so that it can be evacuated, rebuilt or deleted. An agent
 that comes back finds a newer generation, and removes guests that are not on its host any more.
 """

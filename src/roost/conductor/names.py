@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request of a client names - servers, flavors, images, groups, zones - looked up in the database.
+"""What clients name and write: servers, flavors, images and zones are looked up, names and metadata are checked.
 
-What clients write on servers, and no rule reads: name, description, metadata, host name, addresses and the like.
-
-Start reading at `parse_details` for new servers, at `ServerDetails` for those that are there.
+`RequestNames` looks up what a request names. The rest is what clients write on servers and no rule reads - name,
+description, metadata, host name, addresses and the like: `parse_details` for new servers, `ServerDetails` for those
+that are there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of conductors.
-
-Options of moves, by nova's names.
-"""
+"""The options of conductors; those of moves by nova's names."""
 
 from __future__ import annotations
 

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all parts of a conductor share: records, ledger, messages, the scheduler, and hosts as they are now.
 
-Hosts as the database has them now: whether they are up, their hypervisor, their memory.
-
-Errors and faults of moves, in nova's words.
-
-What a conductor works on now: a message about it that comes again meanwhile is ignored.
+Hosts are as the database has them now: whether they are up, their hypervisor, their memory. Errors and faults of
+moves are in nova's words. A message about a server that the conductor works on already is ignored (`WorkInProgress`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deletes, starts and stops servers. The agent on the host does it; without one, a conductor deletes alone.
+"""Deletes, starts and stops servers, and resets their state for administrators.
 
-Resets of the state of a server by an administrator, whatever is being done to it, or seems to be.
+The agent on the host does it; without one, a conductor deletes alone. A state is reset whatever is being done to the
+server, or seems to be.
 """
 
 from __future__ import annotations

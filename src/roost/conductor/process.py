@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a conductor can be asked. Start reading at `ConductorManager`: each part has the methods of one subject.
+"""Assembles one conductor process, and says what a conductor can be asked.
+
+Start reading at `ConductorManager`: each part has the methods of one subject.
 
 | caller | methods | form |
 | --- | --- | --- |
 | clients | create_servers, list_hosts, ... | checks, takes the first step, answers, then goes on |
 | agents and conductors | build_instances, ... | context, server_uuid, generation; not answered |
-
-Assembles one conductor process: manager, RPC server, janitor and heartbeat.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each operation on a placed server asks of the scheduler: one function per operation. Pure.
+"""What each operation on a placed server asks of the scheduler, and how a scheduler is asked.
+
+One pure function per operation makes the request:
 
 | operation | size | ignore_hosts | destination | forced | retry data |
 | --- | --- | --- | --- | --- | --- |
@@ -14,10 +16,9 @@ In all of them, hosts that the boot request was forced to or named are reset, an
 scheduler; the availability zone that the boot request named stays. A forced host skips all filters, and is claimed as
 any other. All hosts of a database are in one cell, so no cell is named.
 
-Asks schedulers for hosts. A lost answer does no harm: the same question gets the same hosts.
-
-RemoteNoValidHost, with the decision's summary, means that no host fits; RemoteFailure that the request is wrong, and
-RpcError that no scheduler could be asked, however often it was tried.
+`SchedulerQuestions` asks. A lost answer does no harm: the same question gets the same hosts. RemoteNoValidHost, with
+the decision's summary, means that no host fits; RemoteFailure that the request is wrong, and RpcError that no
+scheduler could be asked, however often it was tried.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rebuild: a server is built anew where it is, from the same image or from another that its host may run.
+"""Rebuild, evacuation and shelving: a server's guest is made anew, where it is or on another host.
 
-Evacuation: a server of a dead host is built anew on another.
-
-Shelving: a server is taken off its host, and gets another when it is unshelved.
+A rebuild stays on its host, with the same image or another that the host may run. An evacuation builds a server of a
+dead host on another. Shelving takes a server off its host; it gets another when it is unshelved.
 """
 
 from __future__ import annotations

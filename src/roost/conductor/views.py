@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts as operators see them: whether they are up and enabled, what they have and what of it is used.
+"""What clients see of a cloud: servers, migrations, hosts, flavors, images, and snapshots of it all.
 
-Also the catalogue that servers are created from: flavors and images.
-
-Lists and shows servers and migrations to clients. Hosts and reasons are for admins.
-
-Snapshots of the cloud, for admins.
+Of hosts: whether they are up and enabled, what they have and what of it is used. Hosts, reasons and snapshots are for
+admins.
 """
 
 from __future__ import annotations
