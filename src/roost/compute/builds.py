@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handlers that bring a server to this host and take it away again: build, unshelve, shelve, delete.
+"""Handlers that bring a server to this host, start, stop and rebuild it there, and take it away again.
 
-Guests as a hypervisor has to define them, and requests of servers with another flavor or image.
-
-Handlers that start and stop a server on its host.
-
-Handlers that make a server's guest anew: on its own host with another image, or here in place of a dead host.
+A guest is made anew on its own host with another image, or here in place of a dead host. `make_guest` says what a
+hypervisor has to define; `with_flavor` and `with_image` give the request of a server with another size or image.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all handlers of an agent share: its host, hypervisor, tracked usage and messages, and a task to work on.
 
-Serialises the work on each server: a deletion waits for the build that it interrupts.
+`ServerTurns` serialises the work on each server: a deletion waits for the build that it interrupts.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent on a host: takes messages about servers, one at a time for each server, and does what their records say.
+"""The agent on a host, and the process that has an agent for each of its hypervisors, usually one.
 
-A message only says that there is something to do. What that is, the record of the server says (`records/server_steps.py`):
-so a message that is doubled, late or for another host changes nothing, and an agent that was killed goes on at its
-next start with what it left behind.
+An agent takes messages about servers, one at a time for each server. A message only says that there is something to
+do. What that is, the record of the server says (`records/server_steps.py`): so a message that is doubled, late or for
+another host changes nothing, and an agent that was killed goes on at its next start with what it left behind.
 
-Assembles one compute process: an agent with its own queue for each hypervisor, usually one.
-
-It is ready once all hosts are reported and messages reach all agents. What agents left behind when they were stopped
-is resumed after that, beside new messages.
+Each agent has a queue of its own. The process is ready once all hosts are reported and messages reach all agents.
+What agents left behind when they were stopped is resumed after that, beside new messages.
 """
 
 from __future__ import annotations

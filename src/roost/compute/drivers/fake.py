@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A hypervisor that does not exist: of any size, as slow as it is told, and failing as often as it is told.
 
-The guests of fake hypervisors: in memory, or as files that outlive the process and that other processes see.
+Its guests are in memory, or files that outlive the process and that other processes see.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hypervisors behind one interface, `base.py`: `fake` and `libvirt`."""
+"""Which hypervisor the options name: `fake` or `libvirt`, each behind the interface of `base.py`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts that libvirt manages, QEMU with KVM or without: start reading at `driver.py`.
 
-`domain_xml.py`, `capabilities.py` and `pci_devices.py` read and write libvirt's XML and do no I/O.
+`domain_xml.py` and `capabilities.py` read and write libvirt's XML and do no I/O.
 """

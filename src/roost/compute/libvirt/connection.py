@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The connection to a libvirt daemon: opened when it is needed, and again after it was lost; errors in one line.
 
-Live migration of one domain from one libvirt daemon to another.
+Also live migration of one domain, from one daemon to another.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host that libvirt manages. Guests have processors, memory and PCI devices, and no disks or networks yet.
 
-Operations on one domain of libvirt. Each may be repeated, and may meet a domain that is gone meanwhile.
-
-PCI devices of a host that guests may get: read from libvirt's node device XML, in pools of equal devices.
+Each operation on a domain may be repeated, and may meet a domain that is gone meanwhile. PCI devices that guests may
+get are read from libvirt's node device XML, in pools of equal devices.
 """
 
 from __future__ import annotations
