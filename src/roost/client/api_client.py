@@ -4,9 +4,8 @@
 Servers, hosts and decisions are read from Roost's own resources, which say as much as conductors do; what changes
 servers and hosts is asked of the compute API, as `openstack` asks it.
 
-What servers are made of and where they may be - flavors, images, aggregates, server groups - over an API.
-
-Each is named by its id, or by its name where only one has it. Records are JSON objects.
+Flavors, images, aggregates and server groups are named by their id, or by their name where only one has it. Records
+are JSON objects.
 
 | record | keys |
 | --- | --- |

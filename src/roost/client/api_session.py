@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls to the API of a cloud: signs in, finds the services in the catalog, and turns refusals into errors.
 
-Refusals of an API as errors: the counterpart of `api/problems.py`.
-
-The body with which a client signs in at Identity v3, by password, token or application credential.
+It signs in at Identity v3, by password, token or application credential. `error_of` is the counterpart of
+`api/problems.py`.
 """
 
 from __future__ import annotations

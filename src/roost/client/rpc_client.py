@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A `CloudClient` that asks a conductor, by messages.
-
-Finds the cloud that a command is for, and how it is asked: over its API, or by messages to a conductor.
+"""Finds the cloud that a command is for and how it is asked; `RpcClient` asks a conductor, by messages.
 
 | what is given | who is asked |
 | --- | --- |
