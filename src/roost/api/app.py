@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The application, built from the table of URLs in `routes.py`.
 
-A request passes `edge.py` (limits, versions), `admission.py` (token, rule), then its handler, which parses, calls
-and answers. Errors become answers in `problems.py`.
+A request passes `edge.py` (limits, versions), `Admission` in `call.py` (token, rule), then its handler, which parses,
+calls and answers. Errors become answers in `problems.py`.
 """
 
 from __future__ import annotations

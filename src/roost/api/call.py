@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One call of the API as handlers see it: who calls, in which version, and what they may ask for.
 
-Who a token belongs to. `[api] auth_strategy` says which of these is asked.
-
-Who is let in: the dependency that each route has, before its body is looked at.
-
-The token is judged first, then the version, then the rule, and then the form of the body; what is in it, and whose
-it is, is for the handler.
+`Admission`, the dependency that each route has, lets callers in before the body is looked at: it judges the token
+first, then the version, then the rule, and then the form of the body; what is in it, and whose it is, is for the
+handler. `[api] auth_strategy` says which `Authenticator` is asked whose a token is.
 """
 
 from __future__ import annotations

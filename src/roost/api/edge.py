@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first and last thing that sees a request: its id, limits, version headers, one log line, metrics.
 
-An ASGI middleware around the application. What it refuses reaches no handler.
-
-What a request may be, checked before any handler sees it: its address, and size, depth and text of its body.
+An ASGI middleware around the application. It checks address, and size, depth and text of the body; what it refuses
+reaches no handler.
 """
 
 from __future__ import annotations

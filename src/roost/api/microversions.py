@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Microversions of the compute API: what a request asks for, and what each answer says.
 
-Times in answers, in the forms that nova, Glance and Keystone give them, and times that clients write.
+Also times in answers, in the forms that nova, Glance and Keystone give them, and times that clients write.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP server: uvicorn in a thread of the service, with exact messages, deadlines and bounds.
+"""Assembles one API process: HTTP server, clients of conductors, heartbeat.
 
-The socket on which the API takes connections, in a module that loads no HTTP server.
-
-Assembles one API process: HTTP server, clients of conductors, heartbeat.
+The HTTP server is uvicorn in a thread of the service, with exact messages, deadlines and bounds.
 """
 
 from __future__ import annotations

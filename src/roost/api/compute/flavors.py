@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flavors: list, show, create, change their description, delete. Extra specs are in `flavor_extra_specs.py`.
+"""Flavors and their extra specs: list, show, create, change, delete.
 
-Which values extra specs may have, by namespace; those of other namespaces may have any.
-
-From nova's reference of extra specs. A value is checked when it is set; whether a host can provide what it asks for
-is decided with each request.
-
-Extra specs of a flavor: list, set several, and show, set and delete one.
+Extra specs of nova's namespaces may have the values of nova's reference; those of other namespaces may have any. A
+value is checked when it is set; whether a host can provide what it asks for is decided with each request.
 """
 
 from __future__ import annotations

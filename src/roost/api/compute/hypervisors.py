@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hypervisors: the nodes of hosts with their use and state. What is shown of one is in `hypervisor_json.py`.
-
-A hypervisor as each version of the API shows it.
-"""
+"""Hypervisors: the nodes of hosts with their use and state, as each version of the API shows them."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 """Actions on servers, a row of ACTIONS each: POST /servers/ID/action with the key of the action in the body.
 
 Each begins, and is answered at once; what becomes of it is seen in the server.
-
-Bodies of the actions on servers: what is beside the key of the action.
 """
 
 from __future__ import annotations

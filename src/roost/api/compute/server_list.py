@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of servers: what a query asks for, as filters of the store.
+"""Lists of servers, page by page: what a query asks for, as filters of the store.
 
-Pages of lists: how clients ask for one, and the link to the next one.
-
-Types of values in queries of the lists of servers and migrations, as clients send them.
+Other lists take from here how clients ask for a page, the link to the next one, and values of queries as clients send
+them.
 """
 
 from __future__ import annotations

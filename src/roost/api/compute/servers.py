@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers one by one: shown, renamed, deleted. Lists are in `server_list.py`, new ones in `new_servers.py`.
 
-Servers as JSON. What an answer has follows from its microversion, and from what the caller may see.
+What an answer has follows from its microversion, and from what the caller may see.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services: list, enable, disable, force down, delete. They are named by uuid, before 2.53 by host and binary.
+"""Services and availability zones: list, enable, disable, force down, delete.
 
-The options by which services are shown as up or down, and hosts in zones.
-
-Availability zones: by name and state, and for administrators with the services in them.
+Services are named by uuid, before 2.53 by host and binary. Options say when one is shown as down, and in which zone a
+host is. Zones have a name and a state, and for administrators the services in them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users, projects and roles, for clients that look names up: /identity/v3/users, projects, roles.
+"""Users, projects, roles and application credentials: /identity/v3/users, projects, roles.
 
-Application credentials, by which scripts sign in: /identity/v3/users/{user_id}/application_credentials.
+Users, projects and roles are for clients that look names up; by application credentials scripts sign in.
 """
 
 from __future__ import annotations

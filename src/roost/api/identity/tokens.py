@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sign-in and tokens: /identity/v3/auth.
-
-What clients send to sign in, and for application credentials.
-
-The service catalog: where clients find each API of this server.
-"""
+"""Sign-in, tokens and the service catalog: /identity/v3/auth. The catalog says where each API of this server is."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images: /image/v2/images. They have properties and sizes, which rules read, and no data.
-
-What clients send to create and change images.
-"""
+"""Images: /image/v2/images. They have properties and sizes, which rules read, and no data."""
 
 from __future__ import annotations
 

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Server-sent events: decisions and changes of hosts as they happen. Last-Event-ID resumes a lost connection.
 
-Decisions and changes of hosts as events with ids, from which a reader can go on after a lost connection.
-
 The id of an event says what its reader has read by then, gaps included, so one that commits late is neither lost nor
-sent twice (docs/adr/0007, 0025).
-
-One reader of events for all streams of a process: it polls the database each second while there are any.
+sent twice (docs/adr/0007, 0025). One reader polls the database each second for all streams of a process, while there
+are any.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The forms of Roost's own answers, for OpenAPI, each with an example. Further keys may follow.
-
-The forms of answers about servers and plans, for OpenAPI, each with an example. Further keys may follow.
-"""
+"""The forms of Roost's own answers, for OpenAPI, each with an example. Further keys may follow."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many more servers fit, as `roost capacity` counts them.
+"""How many more servers fit, as `roost capacity` counts them, and where servers would go: dry runs.
 
 | what could be too much | what bounds it |
 | --- | --- |
@@ -7,12 +7,9 @@
 | the servers that fit of one flavor | `most`, MOST_SECONDS |
 | clients that ask at once | `ApiParts.fleet_work` |
 
-Dry runs by the handlers of the changes themselves: what they would ask of conductors is planned, and not made.
-
-Where servers would go: nothing is claimed, recorded or changed.
-
-One server is asked of the conductor and the scheduler, as building it would be. Several are placed one after the
-other on a snapshot of the cloud, each with what the earlier ones took, as `roost plan` does.
+A dry run claims, records and changes nothing. One server is asked of the conductor and the scheduler, by the handler
+of the change itself. Several are placed one after the other on a snapshot of the cloud, each with what the earlier
+ones took, as `roost plan` does.
 """
 
 from __future__ import annotations
