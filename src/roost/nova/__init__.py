@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries, without writing, all that a scheduler in a nova cloud needs: `roost cloud check`.
-
-Start reading at `check.py`: it runs a survey of each connection, in parallel, and then compares what they found.
+"""Roost in nova-scheduler's place: beside nova's databases and placement. Start reading at `backend.py`.
 
 | what | where |
 | --- | --- |
-| one row of the answer | `probe_result.py` |
-| nova's API database and cells: connection, tables, rights | `database_survey.py` |
-| placement: endpoint, version, token, providers | `placement_survey.py` |
-| the broker; filters and weighers | `configuration_probes.py` |
-| hosts, providers, versions and schedulers, compared across connections | `comparisons.py` |
+| the cloud that a scheduler serves there: its fleet, its claims | `backend.py`, `source.py`, `claims.py` |
+| nova's API database and cells | `databases/` |
+| placement, the ledger of a nova cloud | `placement/` |
+| decide beside the live scheduler and compare | `shadow/` |
+| what only schedulers from Icehouse to Liberty were asked | `icehouse/` |
+| `roost cloud check`: all that is needed, tried without writing | `check.py`, `surveys.py` |
 """

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A nova cloud as a scheduler serves it: assembled from nova.conf as it is.
 
-Reads placement's providers in the background, and says whether placement can be relied on.
+Placement's providers are read in the background, which also says whether placement can be relied on.
 
-The row of this scheduler in nova's list of services: for operators, who see it with `compute service list`.
-
-nova-scheduler keeps such a row in the database of `[database] connection`. A row of nova-scheduler on this host is
-taken over, with its flags as they are: an operator may have disabled it. Other rows are never written.
+For operators there is a row of this scheduler in nova's list of services, in the database of `[database] connection`,
+as nova-scheduler keeps one. A row of nova-scheduler on this host is taken over, with its flags as they are: an
+operator may have disabled it. Other rows are never written.
 """
 
 from __future__ import annotations

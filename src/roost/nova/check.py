@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs all probes of a nova cloud, and returns the rows of `roost cloud check`.
+"""Tries, without writing, all that a scheduler in a nova cloud needs, and returns the rows of `roost cloud check`.
 
-Surveys placement: endpoint, version, token and the list of providers.
-
-Compares what the connections of a cloud tell: a function for each row, which needs no connection any more.
+Start reading at `check_cloud`: it runs a survey of each connection, in parallel (those of databases and broker are in
+`surveys.py`, that of placement is here), and then compares what they found, a function for each row.
 """
 
 from __future__ import annotations

@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims in a nova cloud: placement grants them.
-
-A write-ahead journal of claims: which were begun, and which of them were answered.
+"""Claims in a nova cloud: placement grants them, a write-ahead journal notes which were begun and which answered.
 
 A scheduler that is killed after a claim and before its answer leaves an allocation that no instance uses. So each
 claim is noted in a file before it is made, and noted again when its caller has the answer. The file is locked while
-its process lives. A scheduler that finds one without a lock takes over what was not answered
-(`abandoned_claims.py`). Notes are not synced to disk: they survive a killed process, not a power failure.
+its process lives. A scheduler that finds one without a lock takes over what was not answered. Notes are not synced to
+disk: they survive a killed process, not a power failure. A claim waits for its note, but not for long: a disk that
+hangs or is full costs notes, never a request.
 
-A claim waits for its note, but not for long: a disk that hangs or is full costs notes, never a request.
-
-Releases claims whose callers got no answer: of a scheduler that was killed, or of a placement that went away.
-
-Only what no instance can be using is released: the caller has given up, the instance is in no cell (nova puts it into
-cell0 then, or it was deleted), and nothing else has been written for it in placement.
-
-What this scheduler claimed and nova's compute nodes may not show yet.
+Abandoned claims - of a scheduler that was killed, or of a placement that went away - are released only where no
+instance can be using them: the caller has given up, the instance is in no cell (nova puts it into cell0 then, or it
+was deleted), and nothing else has been written for it in placement.
 
 A compute node's row counts an instance about half a second after its claim, when nova-compute has begun to build it.
 Requests that come meanwhile would all see the same best host. So the claims of this scheduler are added to a row

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens of a real Keystone, validated with keystoneauth and remembered for a minute.
+"""Keystone, with keystoneauth: HTTP sessions to services, and tokens that are validated and remembered for a minute.
 
-Makes HTTP sessions to services of OpenStack from sections of nova.conf, with keystoneauth.
-
-keystoneauth declares the options itself: which there are depends on `auth_type`, and plugins may bring more. So they
-are not declared in Roost; keystoneauth reads them from the same config files, as oslo.messaging reads its own.
+Sessions are made from sections of nova.conf. keystoneauth declares the options itself: which there are depends on
+`auth_type`, and plugins may bring more. So they are not declared in Roost; keystoneauth reads them from the same
+config files, as oslo.messaging reads its own.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
 nova has no table of images, and a scheduler has no right to that of flavors. So flavors are those of the instances
 that run, as they were placed, and there are no images.
 
-The connections that a scheduler in a nova cloud would use, as configured. Nothing is connected; no secrets.
+`summarize_connections` has the connections that a scheduler in a nova cloud would use, as configured. Nothing is
+connected; no secrets.
 """
 
 from __future__ import annotations

@@ -2,13 +2,11 @@
 """The fleet of a nova cloud: rows of nova's databases, with room and traits from placement.
 
 A host is in the replica if it has a compute node and a service in a cell that can be read, a host mapping, and a
-provider in placement. `cell_state.py` has what is known of each cell. The API database and cells are read before an
+provider in placement. `CellState` has what is known of each cell. The API database and cells are read before an
 answer, providers in the background. Until all providers were read once, hosts have no room in the replica, and
-placement is asked for candidates (`candidates.py`).
+placement is asked for candidates (`placement/candidates.py`).
 
 "Before an answer" means at most `longest_picture_age_seconds` before; flags of services are read before each.
-
-What is known of one cell: its nodes, services and instances, followed by reading what changed.
 """
 
 from __future__ import annotations

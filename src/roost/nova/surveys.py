@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries the broker, and loads the filters and weighers, of a configuration.
+"""What `roost cloud check` finds out of one connection at a time, a `ProbeResult` for each row of its table.
 
-What one probe of `roost cloud check` found: a row of its table.
-
-Surveys nova's API database and the databases of its cells: connection, tables, rights, and rows to compare.
-
-Looks up whether the writes to nova's databases that options switch on would be allowed. Nothing is written.
+API database and cells are surveyed: connection, tables, rights, and rows to compare. The broker is tried, filters and
+weighers are loaded. Whether the writes that options switch on would be allowed is looked up; nothing is written.
 """
 
 from __future__ import annotations

@@ -3,11 +3,10 @@
 
 | what | where |
 | --- | --- |
-| addresses of cells | `cells.py` |
-| engines that cannot write | `read_only_engine.py` |
-| engines for the two writes that options switch on | `writing_engine.py`, `written_tables.py` |
-| cells, host mappings, aggregates, server groups | `api_reader.py`, `server_groups.py` |
-| nodes, services and instances of a cell | `cell_reader.py`, a follower per table, `cell_changes.py` |
+| the API database: cells and their addresses, host mappings, aggregates, server groups | `api.py` |
+| engines that cannot write, and those for the two writes that options switch on | `engines.py`, `written_tables.py` |
+| nodes, services and instances of a cell | `cell_reader.py`, `cells.py` |
+| rows followed and decoded, table by table | `followers.py` |
+| the columns that are read, and JSON in them | `tables.py` |
 | rights of a user, and the GRANT that is missing | `table_rights.py` |
-| rows as host records and instances | `node_decoder.py`, `instance_decoder.py`, `json_columns.py` |
 """

@@ -6,9 +6,7 @@ are read quickly; one statement says whether that is needed: number, largest id 
 It misses a second update of a row within the second of the first (so nothing counts as unchanged until that is some
 seconds ago), and an update by a service whose clock is behind (so everything is read again once a minute).
 
-nova's cells and the addresses of their databases, from the table `cell_mappings` of the API database.
-
-Reads server groups from nova's API database.
+The addresses of cell databases come from the table `cell_mappings`.
 """
 
 from __future__ import annotations

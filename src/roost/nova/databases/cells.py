@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was read from a cell's database: nodes, services and instances that changed, and those that are gone.
-
-Up to which time the rows of a table are known, and from which time on they are read again.
+"""What was read from a cell's database: rows that changed, those that are gone, and up to which time that is known.
 
 Times of rows come from the clocks of nova's services, have whole seconds on MariaDB, and become visible at the end of
 their transaction. So each read goes back some seconds, and rows that were seen with the same content are no change.

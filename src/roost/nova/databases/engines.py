@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engines on nova's databases that only read: every session is read-only, so a statement that writes fails.
+"""Engines on nova's databases: read-only ones, and those for the two writes that an option switches on.
 
-Each statement is a transaction of its own (autocommit): a reader never holds back the purge of old row versions, and
-what changes between two statements is found by the next read. Only settings that MySQL has too are made: nova's
-databases are often on it.
-
-Engines on nova's databases that can write: for the two writes that an option switches on, and for nothing else.
+Every session of a read-only engine is read-only, so a statement that writes fails. Each statement is a transaction of
+its own (autocommit): a reader never holds back the purge of old row versions, and what changes between two statements
+is found by the next read. Only settings that MySQL has too are made: nova's databases are often on it.
 """
 
 from __future__ import annotations

@@ -1,17 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of nova's `instances` as instances on hosts, with flavors as they were when the instances were placed.
+"""Follows the tables of a cell: which instances, nodes and services came, changed or went since the last read.
 
-Follows the table `instances` of a cell: on which hosts instances came, changed or went since the last read.
+Instances are found by `updated_at`, which has an index; nova writes it when it sets vm_state to deleted, just before
+the row is marked as deleted. Deleted rows stay in the table until an operator archives them, perhaps millions, so
+nothing here reads them all. An instance has its flavor as it was when it was placed.
 
-Rows are found by `updated_at`, which has an index; nova writes it when it sets vm_state to deleted, just before the
-row is marked as deleted. Deleted rows stay in the table until an operator archives them, perhaps millions, so nothing
-here reads them all.
-
-Rows of nova's `compute_nodes` as fields of host records, derived as nova's HostState derives its attributes.
-
-Follows the table `compute_nodes` of a cell: which rows are new, changed or gone since the last read.
-
-Follows the nova-compute rows of the table `services` of a cell: flags that operators set, and heartbeats.
+Rows of `compute_nodes` become fields of host records, derived as nova's HostState derives its attributes.
 
 Few services are disabled or forced down, so all of these are read each time: a change of a flag is seen at once,
 without a watermark. Heartbeats, a row per host every ten seconds, are read from a watermark on.

@@ -3,9 +3,8 @@
 
 So a column that another release of nova adds or drops matters only if it is one of these. Times are UTC without a
 zone: whole seconds on MariaDB, microseconds on PostgreSQL. Rows of a cell are live while `deleted` is 0; rows of the
-API database vanish when they are deleted.
-
-Columns of nova's databases that hold JSON: decoded with a limit on their size, and errors that name the column.
+API database vanish when they are deleted. Columns that hold JSON are decoded with a limit on their size, and with
+errors that name the column.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """live_migration: find a host that can take a running instance, or check the one that was named, and send it there.
 
-Start reading at `LiveMigrating.migrate`. What the destination finds out about itself is asked of its agent; the
-agent of the source does the work.
-
-Preconditions of a live migration. A check that fails raises an exception of nova's.
+Start reading at `LiveMigration.migrate`. What the destination finds out about itself is asked of its agent; the agent
+of the source does the work. A precondition that fails raises an exception of nova's.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records what became of an instance: in its database record, a notification and the log.
+"""What becomes of an instance of an Icehouse or Juno request, and how often it was tried.
 
-Instances in messages of Icehouse and Juno: dicts of their fields, or objects that contain such a dict.
-
-Retry data in filter_properties: attempts so far, the hosts tried, and the last failure.
-
-Without retry data a failed build is not retried on another host.
-
-Attempt counting by the rules of Icehouse and Juno.
+Outcomes are recorded in the instance's database record, a notification and the log. Instances in messages are dicts
+of their fields, or objects that contain such a dict. Retry data in filter_properties are the attempts so far, the
+hosts tried and the last failure, counted by the rules of Icehouse and Juno; without them a failed build is not
+retried on another host.
 """
 
 from __future__ import annotations

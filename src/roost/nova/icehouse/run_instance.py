@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run_instance: choose hosts for the instances of a request, and cast run_instance to each of them.
+"""run_instance and prep_resize: choose hosts, and send each instance to its own.
 
-Instances for which no host is left fail; those before them are built. Once an instance was cast to a host, a later
-error does not fail it.
+run_instance casts run_instance to the host of each instance. Instances for which no host is left fail; those before
+them are built. Once an instance was cast to a host, a later error does not fail it. prep_resize chooses a host for an
+instance that gets another size, and tells that host to prepare for it.
 
-Restores claims after a failure. Agents of Icehouse and Juno know of no ledger, so the scheduler releases what it
-claimed on a host that an instance cannot use.
-
-prep_resize: choose a host for an instance that gets another size, and tell that host to prepare for it.
+Agents of Icehouse and Juno know of no ledger: after a failure the scheduler releases what it claimed on a host that
+an instance cannot use.
 """
 
 from __future__ import annotations

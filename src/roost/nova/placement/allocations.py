@@ -7,16 +7,11 @@ A claim survives three kinds of trouble:
   read before the POST is repeated. A repeated POST cannot claim twice: it names the consumers' generations.
 - *A consumer that holds something already*, as in an evacuation, which the first POST finds out: it gets old and new
   together, as with nova, until the old host's share is taken off.
-- *Placement grants one room twice* where two claims arrive at the same moment. Within a process that cannot happen
-  (`provider_locks.py`). Because of other writers, the use of each provider is read after the claim; a claim that
-  overbooked one is taken back, and refused like any other, unless enough others were taken back first. Of several
-  claims that overbook a provider, the last one committed always sees it, so in the end none is overbooked.
-
-What a consumer holds in placement, what is asked for it, and the bodies of requests that change it.
-
-Locks by provider: one process never has two claims for the same provider in flight.
-
-Placement grants one room twice if two claims for it arrive at the same moment.
+- *Placement grants one room twice* where two claims arrive at the same moment. Within a process that cannot happen:
+  it never has two claims for the same provider in flight (`ProviderLocks`). Because of other writers, the use of each
+  provider is read after the claim; a claim that overbooked one is taken back, and refused like any other, unless
+  enough others were taken back first. Of several claims that overbook a provider, the last one committed always sees
+  it, so in the end none is overbooked.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks placement for the allocation candidates of requests that the replica cannot answer.
+"""Asks placement for the allocation candidates of requests that the replica cannot answer, as nova-scheduler asks.
 
-These are requests for resources of more than the host's own provider, all requests until every provider was read,
-and those for which the replica has no host: placement has the last word.
-
-Queries for the allocation candidates of one request, as nova-scheduler asks them, and their decoded answers.
+These are requests for resources of more than the host's own provider, all requests until every provider was read, and
+those for which the replica has no host: placement has the last word.
 
 A request asks in *groups*: one without a suffix, whose resources may come from several providers of a host, and
-groups with a suffix (of flavors, ports, accelerators), each served by one provider. Aggregates that confine the
-host itself are not part of the query: the prefilter stage checks them.
+groups with a suffix (of flavors, ports, accelerators), each served by one provider. Aggregates that confine the host
+itself are not part of the query: the prefilter stage checks them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of placement's HTTP API. All calls have the same microversion; answers come back as decoded JSON.
+"""Calls of placement's HTTP API: made as `[placement]` of nova.conf says, with errors of one line, and its health.
 
-Errors of HTTP calls to placement as errors of Roost, in one line each, without tokens and passwords.
-
-Whether placement answers: when it did last, and why it does not.
-
-[placement] of nova.conf: how placement is found, and as whom Roost signs in there.
+All calls have the same microversion; answers come back as decoded JSON. Errors are Roost's, without tokens and
+passwords. `PlacementHealth` says whether placement answers: when it did last, and why it does not.
 """
 
 from __future__ import annotations
@@ -196,7 +193,7 @@ class _ThreadState(threading.local):
 
 
 class PlacementClient:
-    """Calls placement. May be shared by threads; see `failures.py` for the errors that each call may raise."""
+    """Calls placement. May be shared by threads; `error_of_status` and `error_of_exception` say what a call may raise."""
 
     def __init__(
         self,

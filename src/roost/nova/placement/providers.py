@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource providers as placement's answers describe them, decoded.
-
-Which queries find every provider with room.
-
-`GET /allocation_candidates` for one unit of a resource class lists all providers that have a unit left, with the use
-of all their classes. VCPU alone would miss hosts with dedicated CPUs only (PCPU) and bare metal (CUSTOM_...), and one
-unit is too little where an inventory is allocated in larger steps. So there is a query per class and unit; usually
-that is one.
-
-A snapshot of placement's root providers, kept up to date with as few calls as possible.
+"""Resource providers of placement: a snapshot of its root providers, kept up to date with as few calls as possible.
 
 `read_all` refreshes everything: the list of providers with their generations, inventories of those whose generation
-moved, and the use of all providers with room, which one query gives (`room_queries.py`). Freed room
-moves no generation, so the use is replaced as a whole. A provider that the query does not list counts as full.
+moved, and the use of all providers with room, which one query gives. Freed room moves no generation, so the use is
+replaced as a whole. A provider that the query does not list counts as full. `read_some` reads a few providers, after
+a claim or a refusal. `note_claimed` adds an own claim at once. Figures carry the time at which their read began, so
+that a `read_all` that began earlier and took longer does not undo them.
 
-`read_some` reads a few providers, after a claim or a refusal. `note_claimed` adds an own claim at once. Figures carry
-the time at which their read began, so that a `read_all` that began earlier and took longer does not undo them.
+The query for room is `GET /allocation_candidates` for one unit of a resource class, which lists all providers that
+have a unit left, with the use of all their classes. VCPU alone would miss hosts with dedicated CPUs only (PCPU) and
+bare metal (CUSTOM_...), and one unit is too little where an inventory is allocated in larger steps. So there is a
+query per class and unit; usually that is one.
 """
 
 from __future__ import annotations

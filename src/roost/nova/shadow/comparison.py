@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares Roost's choice for a request with the live scheduler's: the record of both.
+"""Compares Roost's choice for a request with the live scheduler's, and keeps a record of both.
 
-The record of one request in shadow mode, and the file of JSON lines that holds them.
-
-Where the records of shadow mode go: the log, the metrics, and a file of JSON lines.
-
-The summary of a file of records: how often the schedulers agreed, and how long each took.
+Records go to the log, the metrics, and a file of JSON lines. The summary of such a file says how often the schedulers
+agreed, and how long each took.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers requests in shadow mode: hosts are chosen as ever, given back at once, and what was chosen is noted.
+"""The scheduler process in shadow mode: it hears the live scheduler's notifications, and serves a topic of its own.
 
-The scheduler process in shadow mode: it hears the live scheduler's notifications, and serves a topic of its own.
-
-It never listens on the live scheduler's topic, where it would take requests away. So what computes and API tell
-schedulers there does not reach it; the databases say the same a moment later.
+Requests are answered as ever: hosts are chosen, given back at once, and what was chosen is noted. It never listens on
+the live scheduler's topic, where it would take requests away. So what computes and API tell schedulers there does not
+reach it; the databases say the same a moment later.
 """
 
 from __future__ import annotations

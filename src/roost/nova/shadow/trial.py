@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A decision that was made and given back: what it was, how long it took, and the review of all hosts.
 
-A granter for shadow mode: it reads what another one reads, and writes nothing.
-
-What Roost thought of every host at the moment of a decision: its weight, or why it was rejected.
-
-It is made before it is known which host the live scheduler chose, and kept until then; the table has moved on by that
-time. So it holds arrays, and texts for a bounded number of hosts.
+The granter claims nothing: it reads what another one reads, and writes nothing. A review says what Roost thought of
+every host at that moment: its weight, or why it was rejected. It is made before it is known which host the live
+scheduler chose, and kept until then; the table has moved on by that time. So it holds arrays, and texts for a bounded
+number of hosts.
 """
 
 from __future__ import annotations
