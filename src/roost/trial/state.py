@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of a cluster: its processes (cluster.json), pid files, logs, configuration, data of its servers.
+"""The folders in which clouds on trial keep their state: of a cluster, and of `roost dev`.
 
-The folder in which a development cloud keeps its state: one process at a time, locked by a file that names it.
+A cluster's has its processes (cluster.json), pid files, logs, configuration, data of its servers. That of `roost dev`
+is for one process at a time, locked by a file that names it:
 
 | file | what it is |
 | --- | --- |
