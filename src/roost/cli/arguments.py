@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Argument parsing that raises BadInput, so that a wrong argument is reported in one line like any other error.
+"""Arguments that commands share: config files, clouds, sizes of instances, requests; a wrong one raises BadInput.
 
-The arguments that give the size of an instance: a flavor by its name, or its parts.
-
-The arguments that describe a request for instances, of commands that place it or explain it on a fleet.
+So it is reported in one line like any other error. The size of an instance is a flavor by its name, or its parts.
 """
 
 from __future__ import annotations

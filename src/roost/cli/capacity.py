@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost capacity`: how many more servers fit on a fleet, where, and what runs out first.
-
-Headroom as a report: rows per zone, host or flavor, and a caption that sums up.
-"""
+"""`roost capacity`: how many more servers fit on a fleet, where, and what runs out first."""
 
 from __future__ import annotations
 

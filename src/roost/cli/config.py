@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost config ...`: check config files, show the values in effect, print a sample file.
+"""`roost config ...` and `roost policy sample`: check config files, show the values in effect, print sample files.
 
-`roost policy sample`: all rules of the API with their defaults, as a policy.yaml.
+The sample of the policy is a policy.yaml: all rules of the API with their defaults.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`roost decision ...`: what schedulers decided, and why, from the state of the fleet at that moment.
 
-Where a command finds decisions: at a conductor, or in a nova cloud in the scheduler's own file.
+Decisions are found at a conductor, or in a nova cloud in the scheduler's own file.
 """
 
 from __future__ import annotations

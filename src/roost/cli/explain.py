@@ -1,15 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`roost explain`: why a request fits where it does, or nowhere; or why it does not go to one host.
 
-Arguments that say which explanation is wanted: of a request, of one host, or a list of rejected hosts.
-
-Parts of the reports that explain: names, items of lists, remedies, scores.
-
-The explanation of one host as a report: everything that rejects it, or why another host won.
-
-What is wrong with hosts that a check rejects, in a few words: `5 without enough memory`.
-
-Explanations as reports: one sentence, a table, and what would help, on one screen.
+A report is one sentence, a table, and what would help, on one screen. Other commands that explain share its parts.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 """The fleet that a command looks at without changing it: a fleet file, a snapshot, or the live cloud.
 
 The live cloud is fetched as a snapshot, so whatever a command answers about it can be asked again on another machine.
-A command that also has the arguments of `what_if_arguments.py` sees the fleet as they change it.
-
-The arguments that ask "what if": other hosts, options, filters and weighers than those of the fleet.
+A command that also has the arguments that ask "what if" - other hosts, options, filters, weighers - sees the fleet as
+they change it.
 """
 
 from __future__ import annotations

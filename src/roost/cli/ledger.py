@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost ledger ...`: check the invariants of the ledger, and repair what violates them.
+"""`roost db ...` and `roost ledger ...`: the schema of the database, and the invariants of the ledger.
 
-`roost db ...`: check the database schema against this version of Roost, show its revision, upgrade it.
-
-Uuids in a file or on standard input: one per line, or a JSON list.
+The schema is checked against this version of Roost, shown and upgraded; what violates the invariants is repaired.
+Uuids that are known are read from a file or standard input: one per line, or a JSON list.
 """
 
 from __future__ import annotations

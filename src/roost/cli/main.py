@@ -4,8 +4,6 @@
 Exit codes: 0 done, 1 no host fits or all or part of a change failed or a check found something, 2 wrong input and
 nothing was changed, 3 a plugin failed, 4 the database or the cloud cannot be used, 70 a bug in Roost, 74 the answer
 could not be written, 130 interrupted.
-
-`roost help`: the list of commands, or the arguments of one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Printing of results: a Report as a table, CSV or plain values, or its whole record as JSON or YAML.
 
-A progress bar for commands that work through many items.
-
-Files that commands write: readers never see a partial one.
+Also progress bars, and files that commands write: readers never see a partial one.
 """
 
 from __future__ import annotations

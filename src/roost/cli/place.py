@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost place`: run a placement on a fleet file and print the decision or a profile.
+"""`roost place` and `roost plan`: where one request, or each of a file of requests, goes on a fleet.
 
-`roost plan`: where the servers of a whole file of requests would go, one request after the other.
+`place` prints the decision or a profile. `plan` places one request after the other, each with what the earlier took.
 """
 
 from __future__ import annotations

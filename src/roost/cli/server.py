@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost server create`, `list` and `show`. The changes of existing servers are in `server_changes.py`.
-
-`roost server delete`, `start`, `stop`, `resize`, `migrate` and so on: changes of one or several servers.
-"""
+"""`roost server ...`: create, list and show servers; delete, start, stop, resize, migrate one or several."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`roost service ...`: run a service in the foreground until a signal stops it.
 
-What all `roost service ...` have in common: signals, workers, reload, health server.
+`ServiceCommand` is what all of them have in common: signals, workers, reload, health server.
 """
 
 from __future__ import annotations
