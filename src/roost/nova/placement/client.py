@@ -193,7 +193,10 @@ class _ThreadState(threading.local):
 
 
 class PlacementClient:
-    """Calls placement. May be shared by threads; `error_of_status` and `error_of_exception` say what a call may raise."""
+    """Calls placement. May be shared by threads.
+
+    `error_of_status` and `error_of_exception` say which errors a call may raise.
+    """
 
     def __init__(
         self,
