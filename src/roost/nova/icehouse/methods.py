@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """RPC methods of Icehouse and Juno schedulers besides choosing hosts; later releases ask the conductor.
 
-Methods are named as in messages; each has a module of its own in this package. Passwords and injected files are
-passed on to the host that builds the instance, and nowhere else.
+Methods are named as in messages; `run_instance.py` and `live_migration.py` do the work of most. Passwords and
+injected files are passed on to the host that builds the instance, and nowhere else.
 """
 
 from __future__ import annotations
