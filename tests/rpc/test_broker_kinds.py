@@ -82,7 +82,8 @@ def test_a_folder_that_cannot_be_used_is_one_line(connect, tmp_path):
 
 HOLD = """
 import sys
-from roost.messages.oslo import *
+from pathlib import Path
+from roost.messages.oslo import take_process_number
 print(take_process_number(Path(sys.argv[1]), 'roost'))
 input()
 """
