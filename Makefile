@@ -93,7 +93,7 @@ docs: $(READY)  ## the documentation, in build/docs
 
 lock: $(READY)  ## renew requirements.lock from pyproject.toml
 	@$(BIN)/pip install -q uv
-	@$(BIN)/uv export -q --no-emit-project --all-groups --no-header --python $(BIN)/python -o requirements.lock
+	@$(BIN)/uv export -q --no-emit-project --all-groups --extra cloud --extra nova --no-header --python $(BIN)/python -o requirements.lock
 	@rm -f uv.lock
 
 clean:  ## remove everything that was made here

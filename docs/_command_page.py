@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import inspect
 from collections.abc import Iterable
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from docs._markdown import code, join, page, table
 
 import roost.cli.main as command_frame
+from roost.cli.commands import COMMANDS
 
 
 def command_page() -> str:
@@ -28,8 +28,7 @@ def command_page() -> str:
 
 def commands() -> list[tuple[str, Any]]:
     """(name, class) of all registered commands, sorted."""
-    points = importlib.metadata.entry_points(group="roost.cli")
-    return sorted((point.name.replace("_", " "), point.load()) for point in points)
+    return sorted((name, entry.load()) for name, entry in COMMANDS.items())
 
 
 def command_section(app: Any, name: str, kind: Any) -> str:

@@ -3,9 +3,8 @@
 
 import warnings
 
-from roost.ledger.claim import Claim, StrictGroup
+from roost.ledger.claim import Claim, HeldNode, StrictGroup
 from roost.ledger.ledger import Ledger
-from roost.ledger.unlocked_read import HeldNode
 from roost.model.resources import Use
 
 __all__ = ["Claim", "HeldNode", "Ledger", "StrictGroup", "Use"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from roost.errors import BadInput, PluginNotFound, UnknownName
-from roost.ledger.unlocked_read import GroupPlaces
+from roost.ledger.claim import GroupPlaces
 from roost.model import Decision, RequestSpec, Selection, ServerGroup
 from roost.model.lazy import lazy
 from roost.model.resources import move_of
@@ -33,10 +33,10 @@ from roost.questions.profile import Profile, profile
 from roost.questions.records import Explanation, Headroom, HostExplanation
 from roost.scheduler.all_options import read_options
 from roost.scheduler.build import Preparation, build_pipeline, keep_freed_memory
+from roost.scheduler.groups import ClosedHosts, GroupTracker, find_closed_sources
 from roost.scheduler.incremental.engine import IncrementalEngine
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.pipeline import MakeEngine
-from roost.scheduler.rounds import ClosedHosts, GroupTracker, find_closed_sources
 from roost.services.log_handlers import tolerate_failing_handlers
 from roost.sources.fleet_file import Fleet
 from roost.sources.snapshot import OWN_PLUGIN_HINT, with_own_weighers

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reference is written from the code: everything that is registered is in it."""
 
-import importlib.metadata
-
 import pytest
 
 from docs import _command_page, _commands, _generate
 from roost.api.routes import ROUTES
+from roost.cli.commands import COMMANDS
 from roost.errors import RoostError
 from roost.options.declare import declared
 from roost.plugins.registry import FILTERS, WEIGHERS
@@ -14,7 +13,6 @@ from roost.scheduler.all_options import option_owners
 from roost.sources.fields import HOST_FIELDS, fleet_schema
 
 ROOT = _commands.ROOT
-COMMANDS = [point.name.replace("_", " ") for point in importlib.metadata.entry_points(group="roost.cli")]
 OPTIONS = [option for owner in option_owners() for option in declared(owner)]
 
 

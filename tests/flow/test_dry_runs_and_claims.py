@@ -13,7 +13,7 @@ from tests.parity import random_fleets, random_requests
 from roost.errors import BadInput, NoValidHost
 from roost.hosts import HostTable
 from roost.hosts.record import default_node_uuid
-from roost.ledger.unlocked_read import GroupPlaces, HeldNode
+from roost.ledger.claim import GroupPlaces, HeldNode
 from roost.model import ServerGroup
 from roost.model.group import GROUP_POLICIES
 from roost.records.fleet_import import import_fleet

@@ -16,7 +16,7 @@ from roost.messages.context import RequestContext
 from roost.messages.options import RpcOptions
 from roost.model import ServerGroup
 from roost.model.json_records import to_json
-from roost.questions.plan import PastDecision, fleet_seen_by
+from roost.questions.past_decision import PastDecision, fleet_seen_by
 from roost.records.decisions import DecisionStore, RecordedState
 from roost.records.services import set_service_flags
 from roost.scheduler.all_options import read_options

@@ -40,7 +40,8 @@ from roost.records.services import save_service_heartbeat
 from roost.records.sign_in import SignIn
 from roost.records.tokens import TokenStore
 from roost.services.metrics import Metrics
-from roost.services.rpc_service import HostOptions, PeriodicTask, RpcService
+from roost.services.options import HostOptions
+from roost.services.rpc_service import PeriodicTask, RpcService
 
 BACKLOG = 1024
 """Connections that may wait until they are taken."""

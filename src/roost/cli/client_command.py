@@ -24,7 +24,6 @@ from roost.cli.output import Report, ReportCommand, console
 from roost.cli.server_report import NOTHING, cell
 from roost.cli.snapshot_client import SnapshotClient
 from roost.client.interface import CommandClient, Plan, Record
-from roost.client.rpc_client import open_client
 from roost.client.waiting import Goal, Outcome, ServerWait
 from roost.clock import Clock
 from roost.errors import AccessError, BadInput, PartlyChanged, RoostError, ServerFailed
@@ -77,6 +76,8 @@ class Progress:
 def opened_client(parsed_args: argparse.Namespace, project: str | None = None) -> Iterator[CommandClient]:
     """The client of the cloud that the arguments name, closed at exit. `project`: of servers that are created."""
     files = config_files(parsed_args)
+    from roost.client.rpc_client import open_client  # needs what only clients of a cloud have installed
+
     opened = open_client(read_options(files), files, project, parsed_args.os_cloud)
     try:
         yield opened

@@ -32,7 +32,7 @@ from roost.model import Decision
 from roost.model.remedy import listed
 from roost.model.uuids import canonical_uuid
 from roost.options.settings import Settings
-from roost.questions.plan import PastDecision, fleet_seen_by, why_not_explained
+from roost.questions.past_decision import PastDecision, fleet_seen_by, why_not_explained
 from roost.records.decision_codec import decision_from_data
 from roost.records.decisions import DecisionQueries, DecisionStore
 from roost.scheduler.all_options import read_options

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from roost.cli.arguments import RoostCommand, add_snapshot_argument
+from roost.cli.arguments import add_snapshot_argument
 from roost.cli.columns import Columns, titled
 from roost.cli.ledger import DbCommand
 from roost.cli.output import YAML_DUMPER, Report, progress_bar, write_atomically
@@ -21,7 +21,6 @@ from roost.errors import BadInput
 from roost.records.fleet_export import export_fleet
 from roost.records.fleet_import import import_fleet
 from roost.records.import_summary import ImportSummary
-from roost.sources.fields import fleet_schema
 from roost.sources.fleet_file import Fleet
 from roost.sources.snapshot import Snapshot
 from roost.store.engine import redacted_url
@@ -33,14 +32,6 @@ FLEET_FORMATS = {"table": False, "yaml": False, "json": True}
 IMPORT_COLUMNS = titled("What", "New", "Changed", "Unchanged")
 EXPORT_COLUMNS = titled("What", "Count")
 SECTIONS = ("hosts", "aggregates", "flavors", "images", "server_groups")
-
-
-class FleetSchema(RoostCommand):
-    """Print the JSON schema of a fleet file, for editors and checks."""
-
-    def take_action(self, parsed_args: argparse.Namespace) -> None:
-        """Print the schema on stdout."""
-        sys.stdout.write(json.dumps(fleet_schema(), indent=2) + "\n")
 
 
 class FleetImport(DbCommand):

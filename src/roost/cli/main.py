@@ -21,11 +21,11 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from cliff.app import App
-from cliff.commandmanager import CommandManager
 from cliff.complete import CompleteCommand
 
 import roost
 from roost.cli.arguments import Parser, RoostCommand
+from roost.cli.commands import COMMANDS, Commands
 from roost.cli.output import console
 from roost.clock import Clock, SystemClock
 from roost.errors import (
@@ -73,7 +73,7 @@ class Complete(CompleteCommand, RoostCommand):  # in this order: the parser of t
 def help_text(app: Any, words: list[str]) -> str:
     """The help of the command named by the first of `words`; that of the program where there are none."""
     if not words:
-        return f"{app.parser.format_help()}\ncommands:\n{_command_list(app)}\nroost help COMMAND says more.\n"
+        return f"{app.parser.format_help()}\ncommands:\n{_command_list()}\nroost help COMMAND says more.\n"
     try:
         factory, name, _ = app.command_manager.find_command(words)
     except ValueError:
@@ -100,13 +100,9 @@ def _nearest_command(app: Any, words: list[str]) -> str:
     return f"did you mean {' or '.join(close)}?" if close else "see roost help"
 
 
-def _command_list(app: Any) -> str:
-    lines, points = [], sorted(app.command_manager)
-    width = max(len(name) for name, _ in points)
-    for name, point in points:
-        summary = point.load()(app, None, cmd_name=name).get_description().splitlines()[0].rstrip(".")
-        lines.append(f"  {name:<{width}} {summary}\n")
-    return "".join(lines)
+def _command_list() -> str:
+    width = max(map(len, COMMANDS))
+    return "".join(f"  {name:<{width}} {entry.summary}\n" for name, entry in sorted(COMMANDS.items()))
 
 
 class Roost(App):
@@ -120,10 +116,8 @@ class Roost(App):
         super().__init__(
             description="Decides on which host a virtual machine runs, and says why.",
             version=roost.__version__,
-            command_manager=CommandManager("roost.cli"),
+            command_manager=Commands(),
         )
-        self.command_manager.add_command("help", Help)
-        self.command_manager.add_command("complete", Complete)
         self.options = self.parser.parse_args([])
 
     def build_option_parser(self, description: Any, version: Any, argparse_kwargs: Any = None) -> Parser:
@@ -247,8 +241,24 @@ def main(argv: Sequence[str] | None = None, clock: Clock | None = None) -> int:
     except BrokenPipeError:  # the reader, such as `head`, has closed its end
         _drop_stdout()
         return 0
+    except ModuleNotFoundError as error:
+        return _missing_module(error, app.options)
     except Exception as error:
         return _internal_error(error, app.options)
+
+
+_EXTRAS = {"keystoneauth1": "nova", "libvirt": "libvirt"}
+"""Module -> the extra of the distribution that brings it; that of any other is `cloud`."""
+
+
+def _missing_module(error: ModuleNotFoundError, options: argparse.Namespace) -> int:
+    name = (error.name or "roost").partition(".")[0]
+    if name == "roost":
+        return _internal_error(error, options)
+    _print_line(
+        f"{name} is not installed, which this command needs: pip install 'roost[{_EXTRAS.get(name, 'cloud')}]'"
+    )
+    return 2
 
 
 def _internal_error(error: Exception, options: argparse.Namespace) -> int:

@@ -49,8 +49,7 @@ from roost.services.health import HealthServer, MetricsSource, Readiness
 from roost.services.lifecycle import DatabaseService, ManagedService, Signals, run_service
 from roost.services.logs import flush_log, set_up_logging
 from roost.services.metrics import Metrics
-from roost.services.options import HealthOptions, LogOptions
-from roost.services.rpc_service import HostOptions, StopOptions
+from roost.services.options import HealthOptions, HostOptions, LogOptions, StopOptions
 from roost.services.workers import (
     Supervisor,
     WorkerMetrics,

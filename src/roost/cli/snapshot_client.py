@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 from roost.client.interface import CloudClient, Record
 from roost.errors import BadInput, FieldError, UnknownName, nearest
 from roost.hosts import HostRecord
+from roost.hosts.record import describe_host
 from roost.model.descriptions import describe_flavor, describe_image
-from roost.records.server_views import describe_host
 from roost.scheduler.all_options import read_options
 from roost.scheduler.options import SchedulerOptions
 from roost.sources.snapshot import Snapshot

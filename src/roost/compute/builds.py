@@ -17,8 +17,8 @@ from roost.compute.drivers.base import GuestSpec
 from roost.compute.parts import AgentParts, Task, reason_of
 from roost.errors import ComputeResourcesUnavailable, DatabaseError, ServerChanged
 from roost.hosts.guests import Guest
+from roost.ledger.claim import HeldNode
 from roost.ledger.ledger import Ledger
-from roost.ledger.unlocked_read import HeldNode
 from roost.messages.objects.flavor_image_group import flavor_from_object, image_from_object
 from roost.messages.objects.request import request_to_object
 from roost.model import Flavor, Image, RequestSpec

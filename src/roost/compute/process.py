@@ -41,7 +41,8 @@ from roost.records.server_steps import next_work
 from roost.records.servers import ServerStore
 from roost.records.services import is_agent_up, read_longest_silence, save_heartbeats
 from roost.services.metrics import Metrics
-from roost.services.rpc_service import HeartbeatOptions, PeriodicTask, RpcService, stop_server
+from roost.services.options import HeartbeatOptions
+from roost.services.rpc_service import PeriodicTask, RpcService, stop_server
 
 LOG = structlog.get_logger(__name__)
 Handler = Callable[[Task], None]

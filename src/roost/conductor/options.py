@@ -10,7 +10,7 @@ from typing import NamedTuple
 from roost.options.declare import option
 from roost.options.files import Sections
 from roost.options.settings import Settings
-from roost.services.rpc_service import HeartbeatOptions
+from roost.services.options import HeartbeatOptions
 from roost.sources.snapshot import deciding_options
 
 

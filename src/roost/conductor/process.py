@@ -47,7 +47,8 @@ from roost.records.server_steps import next_work
 from roost.records.servers import ServerStore
 from roost.records.services import save_service_heartbeat
 from roost.services.metrics import Metrics
-from roost.services.rpc_service import HeartbeatOptions, HostOptions, PeriodicTask, RpcService, measured
+from roost.services.options import HeartbeatOptions, HostOptions
+from roost.services.rpc_service import PeriodicTask, RpcService, measured
 
 METHODS = frozenset(
     {

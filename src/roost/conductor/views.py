@@ -19,6 +19,7 @@ from roost.conductor.options import ConductorSettings
 from roost.conductor.parts import Record
 from roost.errors import BadInput, FieldError, UnknownName, nearest
 from roost.hosts import HostRecord
+from roost.hosts.record import describe_host
 from roost.messages.context import RequestContext
 from roost.messages.interface import Method
 from roost.model.descriptions import describe_flavor, describe_image
@@ -29,7 +30,7 @@ from roost.records.node_reader import read_nodes
 from roost.records.node_writer import find_node_ids
 from roost.records.outages import read_heartbeat_rule
 from roost.records.server import Server
-from roost.records.server_views import describe_fully, describe_host, describe_migration, describe_server, shows_fault
+from roost.records.server_views import describe_fully, describe_migration, describe_server, shows_fault
 from roost.records.servers import ServerStore
 from roost.records.services import read_last_heartbeats, set_service_flags
 from roost.records.snapshot_taking import take_snapshot

@@ -18,6 +18,7 @@ from roost.hosts.instances import Instance, MigrationHolding
 from roost.hosts.numa_cells import HostTopology
 from roost.hosts.pci import Pool
 from roost.model.aggregate import Aggregate, Service
+from roost.model.descriptions import time_text
 from roost.model.fields import AT_LEAST_ONE, RATIO, Amount, MappingOf, Record
 from roost.model.flavor import AttributesAsItems
 from roost.model.kinds import FrozenDict, OrNull, Timestamp, WholeNumber
@@ -305,3 +306,33 @@ def number_values(records: Sequence[HostRecord], classes: Iterable[str] = ()) ->
 def encoded_values(records: Sequence[HostRecord]) -> dict[str, list[Any]]:
     """Dictionary-encoded column -> one value per record."""
     return {name: [read(record) for record in records] for name, read in _ENCODED_READERS.items()}
+
+
+def describe_host(
+    record: HostRecord, *, seconds_until_down: float, default_zone: str, seen_at: datetime | None
+) -> dict[str, Any]:
+    """A host: whether it is up and enabled, what it has and what of it is used.
+
+    `seconds_until_down`: without a heartbeat; `default_zone`: of hosts whose aggregates name none; `seen_at`: the
+    time of its last heartbeat.
+    """
+    service, zones = record.service, (each.metadata.get("availability_zone") for each in record.aggregates)
+    used = record.allocated
+    return {
+        "host": record.host,
+        "node": record.nodename,
+        "state": "up" if service.is_up(seconds_until_down) else "down",
+        "status": "disabled" if service.disabled else "enabled",
+        "disabled_reason": service.disabled_reason,
+        "forced_down": service.forced_down,
+        "availability_zone": next(filter(None, zones), default_zone),
+        "servers": len(record.instances),
+        "vcpus": record.vcpus_total,
+        "vcpus_used": used[VCPU],
+        "memory_mb": record.total_usable_ram_mb,
+        "memory_mb_used": used[MEMORY_MB],
+        "disk_gb": record.total_usable_disk_gb,
+        "disk_gb_used": used[DISK_GB],
+        "hypervisor_type": record.hypervisor_type,
+        "updated_at": time_text(seen_at),
+    }

@@ -17,8 +17,9 @@ from sqlalchemy import Connection, Text, and_, case, delete, exists, false, func
 
 from roost.hosts.guests import Guest, GuestSpace, SpaceTexts, guest_from_text
 from roost.hosts.pci import count_by_properties
+from roost.ledger.claim import HeldNode
 from roost.ledger.nodes import guests_from_rows, node_guests_from_rows, select_guests, select_spaces, update_space
-from roost.ledger.unlocked_read import HeldNode, read_holdings
+from roost.ledger.unlocked_read import read_holdings
 from roost.model.resources import INSTANCE, MIGRATION, move_of
 from roost.model.uuids import canonical_uuid
 from roost.store.change_log import GUESTS, Change, record_changes

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -95,3 +95,43 @@ def claim_for(
         seen_space=seen_space,
         candidate=spec.candidate,
     )
+
+
+class HeldNode(NamedTuple):
+    """What a consumer holds of a node."""
+
+    host: str
+    node: str
+    """Its hypervisor_hostname."""
+    amounts: dict[str, int]
+    """Amount per resource class."""
+    guest: Guest | None = None
+
+
+class GroupPlaces(NamedTuple):
+    """Members of a server group, and the hosts from which members move away."""
+
+    members: list[str]
+    """Uuids, sorted."""
+    sources: list[tuple[str, str]]
+    """Host and uuid of each migration that has a place in the group: the source of a member's move."""
+
+
+class MemberHosts(NamedTuple):
+    """Where the members of a server group are."""
+
+    policy: str
+    max_server_per_host: int
+    host: str | None
+    """Affinity: the host that the group is bound to."""
+    consumers: Mapping[str, set[str]]
+    """Host -> members that have allocations there, and migrations of members that move away from there."""
+
+    def closed_to(self, consumers: Collection[str], all_hosts: Collection[str]) -> set[str]:
+        """The hosts that these consumers, an instance and its migration, may not be on by the group's policy."""
+        if self.policy == AFFINITY and self.host is not None:
+            return set(all_hosts) - {self.host}
+        if self.policy != ANTI_AFFINITY:
+            return set()
+        others = {host: there - set(consumers) for host, there in self.consumers.items()}
+        return {host for host, there in others.items() if len(there) >= self.max_server_per_host}

@@ -22,7 +22,7 @@ from sqlalchemy import Connection, Engine
 from roost.clock import SystemClock
 from roost.errors import DatabaseConflict, DatabaseError, DatabaseReadOnly, DatabaseUnreachable, RoostError
 from roost.hosts import HostTable
-from roost.ledger.claim import Claim
+from roost.ledger.claim import Claim, GroupPlaces, HeldNode, MemberHosts
 from roost.ledger.locked_read import ConsumerExists, load_unit_of_work
 from roost.ledger.operations import (
     ClaimAll,
@@ -38,9 +38,6 @@ from roost.ledger.operations import (
 )
 from roost.ledger.unit_of_work import UnitOfWork
 from roost.ledger.unlocked_read import (
-    GroupPlaces,
-    HeldNode,
-    MemberHosts,
     read_allocations,
     read_group_members,
     read_group_places,

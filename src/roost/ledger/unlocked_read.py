@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection
+from typing import Any
 
 from sqlalchemy import Connection, Select, Text, and_, literal, select, type_coerce
 
-from roost.hosts.guests import Guest, guest_from_text
-from roost.ledger.claim import AFFINITY, ANTI_AFFINITY
+from roost.hosts.guests import guest_from_text
+from roost.ledger.claim import GroupPlaces, HeldNode, MemberHosts
 from roost.store.schema import (
     allocations,
     compute_nodes,
@@ -21,17 +21,6 @@ from roost.store.schema import (
     server_groups,
 )
 from roost.store.statements import column_in
-
-
-class HeldNode(NamedTuple):
-    """What a consumer holds of a node."""
-
-    host: str
-    node: str
-    """Its hypervisor_hostname."""
-    amounts: dict[str, int]
-    """Amount per resource class."""
-    guest: Guest | None = None
 
 
 def read_holdings(connection: Connection, uuids: Collection[str]) -> dict[str, dict[str, HeldNode]]:
@@ -71,15 +60,6 @@ def read_group_members(connection: Connection, group_uuid: str) -> list[str]:
     return list(connection.scalars(query))
 
 
-class GroupPlaces(NamedTuple):
-    """Members of a server group, and the hosts from which members move away."""
-
-    members: list[str]
-    """Uuids, sorted."""
-    sources: list[tuple[str, str]]
-    """Host and uuid of each migration that has a place in the group: the source of a member's move."""
-
-
 def read_group_places(connection: Connection, group_uuid: str) -> GroupPlaces:
     """Members of a server group and sources of their moves; empty if the database has no such group."""
     in_group = server_groups.c.uuid == group_uuid
@@ -106,26 +86,6 @@ def _select_sources(in_group: Any) -> Select[Any]:
         .outerjoin(server_group_members, is_owner)
         .where(members.server_uuid.is_(None))
     )
-
-
-class MemberHosts(NamedTuple):
-    """Where the members of a server group are."""
-
-    policy: str
-    max_server_per_host: int
-    host: str | None
-    """Affinity: the host that the group is bound to."""
-    consumers: Mapping[str, set[str]]
-    """Host -> members that have allocations there, and migrations of members that move away from there."""
-
-    def closed_to(self, consumers: Collection[str], all_hosts: Collection[str]) -> set[str]:
-        """The hosts that these consumers, an instance and its migration, may not be on by the group's policy."""
-        if self.policy == AFFINITY and self.host is not None:
-            return set(all_hosts) - {self.host}
-        if self.policy != ANTI_AFFINITY:
-            return set()
-        others = {host: there - set(consumers) for host, there in self.consumers.items()}
-        return {host for host, there in others.items() if len(there) >= self.max_server_per_host}
 
 
 def read_member_hosts(connection: Connection, group_uuid: str) -> MemberHosts:

@@ -37,9 +37,8 @@ from roost.errors import ClaimRejected, OptionError, PlacementConflict, Placemen
 from roost.hosts import HostRecord, HostTable, Instance
 from roost.hosts.guests import GuestSpace
 from roost.hosts.record import Pair
-from roost.ledger.claim import Claim
+from roost.ledger.claim import Claim, GroupPlaces, HeldNode, MemberHosts
 from roost.ledger.operations import Move
-from roost.ledger.unlocked_read import GroupPlaces, HeldNode, MemberHosts
 from roost.model import RequestSpec
 from roost.model.resources import AllocationCandidate, AllocationCandidates
 from roost.nova.databases.api import ApiReader

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
 from typing import Any
 
 import numpy as np
 from oslo_config import cfg
-from oslo_log import log as oslo_log
 
 from roost.errors import RuleError
 from roost.filters import extra_specs_ops
@@ -28,7 +27,7 @@ from roost.plugins.nova_objects import AggregateList
 from roost.plugins.nova_shapes import BaseHostFilter, BaseHostWeigher, RequestContext, original_request
 from roost.weighers.base import WeighedHost, normalise
 
-LOG = oslo_log.getLogger("nova.scheduler.utils")
+LOG = logging.getLogger("nova.scheduler.utils")
 
 _ALL_WEIGHERS = ("nova.scheduler.weights.all_weighers", "roost.weighers.all_weighers")
 
@@ -37,8 +36,18 @@ def _(text: str) -> str:
     return text
 
 
-class ContextAdapter(oslo_log.KeywordArgumentAdapter):
+_OF_RECORDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+"""Attributes of every log record, which no keyword may replace."""
+
+
+class ContextAdapter(logging.LoggerAdapter[logging.Logger]):
     """A logger that accepts `context=`, `instance=` and any other keyword of a plugin."""
+
+    def process(self, msg: object, kwargs: MutableMapping[str, Any]) -> tuple[object, MutableMapping[str, Any]]:
+        """The message, and its keywords: those that logging does not know are attributes of the record."""
+        known = {name: kwargs[name] for name in ("exc_info", "stack_info", "stacklevel") if name in kwargs}
+        own = {name: value for name, value in kwargs.items() if name not in known and name not in _OF_RECORDS}
+        return msg, {**known, "extra": {**(own.pop("extra", None) or {}), **own}}
 
     def audit(self, msg: str, *args: Any, **kwargs: Any) -> None:
         """Log at nova's level for operators; here at INFO."""

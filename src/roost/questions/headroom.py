@@ -20,8 +20,8 @@ from roost.hosts.arrays import RowArray
 from roost.model.aggregate import Aggregate, split_values
 from roost.model.group import ServerGroup
 from roost.model.request import RequestSpec
+from roost.scheduler.groups import GroupTracker
 from roost.scheduler.pipeline import Pipeline
-from roost.scheduler.rounds import GroupTracker
 from roost.scheduler.search import Randomness
 
 AVAILABILITY_ZONE = "availability_zone"

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, Select, func, select
 
 from roost.errors import UnknownName
-from roost.hosts import HostRecord
 from roost.model.descriptions import describe_flavor, time_text
-from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.records.listing import (
     NEWEST_FIRST,
     MigrationFilters,
@@ -97,36 +94,6 @@ def describe_migration(migration: Migration, for_admin: bool) -> Record:
         **{name: getattr(migration, name) if for_admin else None for name in _PLACES},
         "created_at": time_text(migration.created_at),
         "updated_at": time_text(migration.updated_at),
-    }
-
-
-def describe_host(
-    record: HostRecord, *, seconds_until_down: float, default_zone: str, seen_at: datetime | None
-) -> Record:
-    """A host: whether it is up and enabled, what it has and what of it is used.
-
-    `seconds_until_down`: without a heartbeat; `default_zone`: of hosts whose aggregates name none; `seen_at`: the
-    time of its last heartbeat.
-    """
-    service, zones = record.service, (each.metadata.get("availability_zone") for each in record.aggregates)
-    used = record.allocated
-    return {
-        "host": record.host,
-        "node": record.nodename,
-        "state": "up" if service.is_up(seconds_until_down) else "down",
-        "status": "disabled" if service.disabled else "enabled",
-        "disabled_reason": service.disabled_reason,
-        "forced_down": service.forced_down,
-        "availability_zone": next(filter(None, zones), default_zone),
-        "servers": len(record.instances),
-        "vcpus": record.vcpus_total,
-        "vcpus_used": used[VCPU],
-        "memory_mb": record.total_usable_ram_mb,
-        "memory_mb_used": used[MEMORY_MB],
-        "disk_gb": record.total_usable_disk_gb,
-        "disk_gb_used": used[DISK_GB],
-        "hypervisor_type": record.hypervisor_type,
-        "updated_at": time_text(seen_at),
     }
 
 

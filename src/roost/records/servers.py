@@ -41,8 +41,8 @@ from sqlalchemy import (
 
 from roost.clock import Clock
 from roost.errors import ClaimRejected, IllegalStep, ServerChanged
+from roost.ledger.claim import HeldNode
 from roost.ledger.ledger import Ledger
-from roost.ledger.unlocked_read import HeldNode
 from roost.model.resources import move_of
 from roost.records.guest_removals import COMPUTE, GuestRemovals, insert_removals
 from roost.records.node_rows import undecoded, unparsed

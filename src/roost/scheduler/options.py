@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from roost.options.declare import option
 from roost.plugins.registry import ALL_FILTERS, ALL_WEIGHERS, is_built_in_path, is_class_name
-from roost.services.rpc_service import HeartbeatOptions, HostOptions, StopOptions
+from roost.services.options import HeartbeatOptions, HostOptions, StopOptions
 
 NOVA_FILTERS = (
     "ComputeFilter",

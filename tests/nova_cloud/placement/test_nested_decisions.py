@@ -5,7 +5,7 @@ import pytest
 from tests.nova_cloud.nested_cloud import PLAIN, VGPU, NestedCloud
 
 from roost.library import Scheduler
-from roost.questions.plan import PastDecision, fleet_seen_by
+from roost.questions.past_decision import PastDecision, fleet_seen_by
 from roost.records.decisions import DecisionStore, RecordedState
 from roost.scheduler.full_scan import FullScanEngine
 

@@ -8,7 +8,7 @@ import pytest
 
 from roost.errors import ClaimRejected, DatabaseUnreachable, NoValidHost, Refusal
 from roost.filters.server_group import ServerGroupAntiAffinityFilter
-from roost.ledger.unlocked_read import GroupPlaces
+from roost.ledger.claim import GroupPlaces
 from roost.model import ServerGroup
 from roost.scheduler import rounds
 from roost.scheduler.claiming import ClaimLoop

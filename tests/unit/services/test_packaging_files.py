@@ -2,7 +2,6 @@
 """What is installed beside the program fits it: units, rules, folders."""
 
 import configparser
-import importlib.metadata
 import re
 import shutil
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from roost.cli.commands import COMMANDS
 from roost.cli.main import Roost
 from roost.scheduler.options import ServiceOptions
 from roost.services.metric_definitions import METRIC_DEFINITIONS
@@ -59,9 +59,8 @@ def test_there_is_a_unit_for_each_service_and_one_for_several_schedulers():
         "roost-scheduler.service",
         "roost-scheduler@.service",
     ]
-    offered = {point.name for point in importlib.metadata.entry_points(group="roost.cli")}
     started = {read(unit)["Service"]["ExecStart"].split()[2] for unit in UNITS}
-    assert {f"service_{each}" for each in started} == {each for each in offered if each.startswith("service_")}
+    assert {f"service {each}" for each in started} == {each for each in COMMANDS if each.startswith("service ")}
 
 
 def test_the_target_restarts_every_service_that_is_enabled(unit):
@@ -116,9 +115,8 @@ def test_the_units_differ_in_name_and_files_alone():
 
 def test_the_command_that_is_started_exists_with_its_arguments(unit):
     program, *words = unit["Service"]["ExecStart"].split()
-    name = "_".join(words[: words.index("--config-file")])
-    (point,) = importlib.metadata.entry_points(group="roost.cli", name=name)
-    parser = point.load()(Roost(), None, cmd_name=name).get_parser("roost")
+    name = " ".join(words[: words.index("--config-file")])
+    parser = COMMANDS[name].load()(Roost(), None, cmd_name=name).get_parser("roost")
     assert program == "/usr/bin/roost"
     assert {word for word in words if word.startswith("-")} <= set(parser._option_string_actions)
 

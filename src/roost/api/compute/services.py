@@ -27,7 +27,7 @@ from roost.records.service_catalogue import (
 from roost.records.services import set_service_flags
 from roost.records.zone_catalogue import ZoneRecord, list_zones
 from roost.scheduler.options import ServiceOptions
-from roost.services.rpc_service import HeartbeatOptions
+from roost.services.options import HeartbeatOptions
 
 
 def seconds_until_down(call: Call) -> float:

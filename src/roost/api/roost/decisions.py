@@ -18,7 +18,7 @@ from roost.library import Scheduler
 from roost.model.json_records import to_json
 from roost.model.kinds import MOST
 from roost.model.uuids import canonical_uuid, is_uuid
-from roost.questions.plan import PastDecision, fleet_seen_by, why_not_explained
+from roost.questions.past_decision import PastDecision, fleet_seen_by, why_not_explained
 from roost.records.decisions import DecisionQueries, DecisionStore
 from roost.scheduler.full_scan import FullScanEngine
 

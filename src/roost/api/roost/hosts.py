@@ -11,14 +11,14 @@ from sqlalchemy import Connection
 from roost.api.call import Call, CurrentCall, answer
 from roost.errors import UnknownName
 from roost.hosts import HostRecord
+from roost.hosts.record import describe_host
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.records.hypervisors import list_node_ids
 from roost.records.node_reader import read_nodes
 from roost.records.outages import read_heartbeat_rule
 from roost.records.paging import Page
-from roost.records.server_views import describe_host
 from roost.records.services import read_last_heartbeats
-from roost.services.rpc_service import HeartbeatOptions
+from roost.services.options import HeartbeatOptions
 from roost.store.transactions import database_errors
 
 FREE = {"vcpus_free": VCPU, "memory_mb_free": MEMORY_MB, "disk_gb_free": DISK_GB}

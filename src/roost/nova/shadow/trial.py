@@ -21,9 +21,8 @@ from roost.errors import RoostError
 from roost.hosts import HostTable
 from roost.hosts.arrays import FloatArray, RowArray
 from roost.hosts.record import Pair
-from roost.ledger.claim import Claim
+from roost.ledger.claim import Claim, GroupPlaces, HeldNode, MemberHosts
 from roost.ledger.operations import Move
-from roost.ledger.unlocked_read import GroupPlaces, HeldNode, MemberHosts
 from roost.model import Decision, RequestSpec
 from roost.model.resources import AllocationCandidates
 from roost.scheduler.checks import Check
