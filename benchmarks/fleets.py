@@ -13,7 +13,7 @@ from numpy.random import default_rng
 
 from roost import Fleet
 from roost.hosts import HostTable
-from roost.hosts.arrays import FloatArray, RowArray
+from roost.hosts.encoded import FloatArray, RowArray
 
 _BATCH = 4096
 

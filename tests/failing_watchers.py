@@ -14,7 +14,7 @@ from roost.nova import claims
 from roost.records import recorder
 from roost.records.decisions import DecisionStore
 from roost.records.table_changes import TableObserver
-from roost.scheduler import replies
+from roost.scheduler import cloud
 from roost.services.log_handlers import tolerate_failing_handlers
 
 EVERYWHERE = ("counter", "histogram", "gauge", "handler of the log", "filter of the log")
@@ -51,7 +51,7 @@ _PATCHED = {
     "counter": ("metrics", prometheus_client.Counter, "inc"),
     "histogram": ("metrics", prometheus_client.Histogram, "observe"),
     "gauge": ("metrics", prometheus_client.Gauge, "set"),
-    "payload of a notification": ("notifications", replies, "legacy_payload"),
+    "payload of a notification": ("notifications", cloud, "legacy_payload"),
     "notifier": ("notifications", InProcessNotifier, "info"),
     "health of placement": ("health", None, "_monotonic"),
     "line of the API": ("access_log", edge.LOG, "info"),

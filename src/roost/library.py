@@ -17,15 +17,14 @@ from typing import Any
 from roost.errors import BadInput, PluginNotFound, UnknownName
 from roost.ledger.claim import GroupPlaces
 from roost.model import Decision, RequestSpec, Selection, ServerGroup
-from roost.model.lazy import lazy
+from roost.model.kinds import lazy
 from roost.model.resources import move_of
 from roost.model.uuids import canonical_uuid
 from roost.options.files import Sections
 from roost.plugins.context import PluginContext, TableState
 from roost.plugins.nova_conf import PluginOptions
 from roost.plugins.registry import places_of
-from roost.questions.alike import headroom_key
-from roost.questions.counting import count_headroom
+from roost.questions.counting import count_headroom, headroom_key
 from roost.questions.explain import explain_host, explain_request
 from roost.questions.funnel import find_row
 from roost.questions.headroom import AVAILABILITY_ZONE, MOST_PLACED, Progress, Trial, Trials

@@ -3,7 +3,7 @@ import jsonschema
 import pytest
 from tests.api.servers import refusal, running_server
 
-from roost.api.compute.server_metadata import MetadataBody
+from roost.api.compute.server_bodies import MetadataBody
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from roost.ledger.ledger import Ledger
 from roost.model.resources import Use
 from roost.ledger import ledger
 from roost.store.engine import open_engine
-from roost.store.engine import DatabaseOptions
+from roost.store.options import DatabaseOptions
 
 address, node, one, two, setting = sys.argv[1:]
 engine, real = open_engine(DatabaseOptions(connection=address)), ledger.write_unit_of_work

@@ -17,12 +17,12 @@ from roost.messages.scheduler_client import SchedulerClient
 from roost.model import Flavor, RequestSpec
 from roost.records.fleet_import import import_fleet
 from roost.scheduler.all_options import read_options
+from roost.scheduler.cloud import RequestNotifications
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.manager import METHODS, SchedulerManager
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.own_replica import make_host_manager
 from roost.scheduler.process import OwnCloud, SchedulerService
-from roost.scheduler.replies import RequestNotifications
 from roost.services.metrics import Metrics
 from roost.sources.fleet_file import Fleet
 from roost.store.schema import compute_nodes

@@ -11,9 +11,9 @@ from roost.compute.drivers.registry import make_drivers
 from roost.compute.process import ComputeService
 from roost.conductor.process import ConductorService
 from roost.messages.context import RequestContext
+from roost.messages.dispatcher import ServerMessages
 from roost.messages.in_process import InProcessTransport
 from roost.messages.options import RpcOptions
-from roost.messages.server_messages import ServerMessages
 from roost.records.servers import ServerStore
 from roost.scheduler.all_options import read_options
 from roost.scheduler.process import OwnCloud, SchedulerService

@@ -19,7 +19,7 @@ from roost.messages.in_process import InProcessTransport
 from roost.messages.objects.request import request_to_object
 from roost.scheduler import process
 from roost.scheduler.all_options import read_options
-from roost.scheduler.replies import RequestNotifications
+from roost.scheduler.cloud import RequestNotifications
 from roost.services.logs import set_up_logging
 from roost.services.options import LogOptions
 

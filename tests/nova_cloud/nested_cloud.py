@@ -21,12 +21,12 @@ from roost.nova.placement.client import PlacementHealth
 from roost.nova.placement.providers import ProviderReader
 from roost.nova.source import NovaSource
 from roost.scheduler.all_options import read_options
+from roost.scheduler.cloud import RequestNotifications
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.manager import SchedulerManager, make_endpoints
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.replica import HostManager
-from roost.scheduler.replies import RequestNotifications
 from roost.services.metrics import Metrics
 
 ROOM = {"VCPU": 8, "MEMORY_MB": 8192, "DISK_GB": 100}

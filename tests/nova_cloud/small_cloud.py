@@ -11,7 +11,7 @@ from roost.hosts.record import Inventory
 from roost.model import Service
 from roost.nova.claims import ClaimJournal, OwnClaims, PlacementGranter
 from roost.nova.databases.api import ApiState, Cell
-from roost.nova.databases.cells import CellChanges, NovaComputeRow, ReportedNode
+from roost.nova.databases.tables import CellChanges, NovaComputeRow, ReportedNode
 from roost.nova.placement.providers import Provider, ProviderChanges
 from roost.nova.source import CellState, NovaSource
 from roost.scheduler.options import SchedulerOptions

@@ -13,7 +13,7 @@ from roost.hosts import Instance
 from roost.hosts.record import Inventory
 from roost.library import Scheduler
 from roost.model import Aggregate, Flavor, RequestSpec, ServerGroup, Service
-from roost.nova.databases.cells import PlacedInstance
+from roost.nova.databases.tables import PlacedInstance
 from roost.nova.snapshot import snapshot_of_source
 from roost.scheduler.all_options import read_options
 from roost.scheduler.build import build_pipeline

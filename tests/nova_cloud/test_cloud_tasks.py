@@ -7,7 +7,7 @@ import pytest
 
 from roost.clock import SystemClock
 from roost.errors import DatabaseAddressError
-from roost.nova import backend, host_discovery
+from roost.nova import backend
 from roost.nova.backend import NovaCloud
 from roost.scheduler.all_options import read_options
 from roost.services.metrics import Metrics
@@ -20,7 +20,7 @@ PLACEMENT = {"read placement's providers": 5, "release claims without an answer"
 def tasks(tmp_path, monkeypatch):
     """Task name -> seconds between two runs, for these lines in nova.conf; `opened`: users that could write."""
     opened = []
-    for module in (backend, host_discovery):
+    for module in (backend, backend):
         usual = module.open_for_writing
         monkeypatch.setattr(module, "open_for_writing", lambda url, usual=usual: opened.append(url) or usual(url))
 

@@ -29,7 +29,7 @@ def test_nothing_of_oslo_messaging_is_loaded_before_a_broker_is_needed():
 
 def test_a_broker_is_opened_with_threads_and_without_a_word():
     code = """
-from roost.messages.oslo import RpcOptions
+from roost.messages.options import RpcOptions
 from roost.messages.open_transport import open_transport
 open_transport(RpcOptions(transport_url='rabbit://nowhere/')).close()
 from oslo_service import backend

@@ -14,7 +14,7 @@ from pathlib import Path
 
 METHODS = {
     "conductor": (
-        "roost.messages.server_messages:ServerMessages.wake",
+        "roost.messages.dispatcher:ServerMessages.wake",
         "roost.messages.scheduler_client:SchedulerClient.select_destinations",
         "roost.records.servers:ServerStore.advance",
     ),
@@ -24,7 +24,7 @@ METHODS = {
         "roost.compute.drivers.fake:FakeDriver.live_migrate",
         "roost.compute.drivers.fake:FakeDriver.power_off",
         "roost.compute.drivers.fake:FakeDriver.destroy",
-        "roost.messages.server_messages:ServerMessages.wake",
+        "roost.messages.dispatcher:ServerMessages.wake",
         "roost.records.servers:ServerStore.advance",
     ),
 }

@@ -7,7 +7,7 @@ from tests.store.test_ledger import add_node, claim, used
 
 from roost.errors import DatabaseFull, DatabaseReadOnly, DatabaseUnreachable
 from roost.ledger import ledger as ledger_module
-from roost.ledger import locked_read as reading
+from roost.ledger import ledger as reading
 from roost.ledger import write_back as writing
 from roost.ledger.ledger import Ledger
 from roost.ledger.operations import ClaimAll

@@ -26,7 +26,7 @@ def upgrade():
 UPGRADER = """\
 import sys
 from roost.store.engine import open_engine
-from roost.store.engine import DatabaseOptions
+from roost.store.options import DatabaseOptions
 from roost.store.schema_upgrade import upgrade
 engine = open_engine(DatabaseOptions(connection=sys.argv[1]), may_create=True)
 print("ready", flush=True)

@@ -10,7 +10,7 @@ from tests.store.test_ledger import add_node, claim, group, rows_of
 from roost.errors import ClaimRejected
 from roost.hosts.guests import Guest
 from roost.hosts.pci import pools_from_json
-from roost.ledger import groups, locked_read
+from roost.ledger import groups, ledger
 from roost.ledger.audit import audit
 from roost.ledger.ledger import Ledger
 from roost.ledger.operations import ClaimAll, Release
@@ -74,7 +74,7 @@ def test_a_consumer_that_appears_while_another_is_locked(current, book, monkeypa
             happens.pop()()
         return groups.lock_groups(*arguments)
 
-    monkeypatch.setattr(locked_read, "lock_groups", lock_groups)
+    monkeypatch.setattr(ledger, "lock_groups", lock_groups)
     if current.dialect.name == "sqlite":
         happens.pop()()  # one transaction writes at a time
     book.release([known.consumer_uuid, new.consumer_uuid])

@@ -23,12 +23,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from roost.api.app import build_app
 from roost.api.call import ApiParts, Authenticator, NoAuth, OwnTokens
-from roost.api.connections import Connection, Connections, Listener, most_connections
+from roost.api.connections import Connection, Connections, Listener, StrictConnection, most_connections
 from roost.api.edge import REFUSAL
 from roost.api.options import BINARY, KEYSTONE, NO_AUTH, OWN_USERS, ApiOptions
 from roost.api.policy import Policy
 from roost.api.problems import Problem, body_of
-from roost.api.strict_http import StrictConnection
 from roost.client.rpc_client import RpcClient
 from roost.clock import Clock
 from roost.errors import OptionError

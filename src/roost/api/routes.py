@@ -14,13 +14,12 @@ from roost.api.compute import (
     aggregates,
     flavors,
     hypervisors,
-    limits,
     migrations,
     new_servers,
     server_actions,
+    server_bodies,
     server_groups,
     server_list,
-    server_metadata,
     servers,
     services,
 )
@@ -30,7 +29,7 @@ from roost.api.identity import people, tokens
 from roost.api.identity import people as credentials
 from roost.api.image import image_list, images
 from roost.api.microversions import OLDEST, v
-from roost.api.roost import decisions, events, forms, hosts, questions, snapshots
+from roost.api.roost import decisions, events, forms, hosts, questions
 from roost.api.roost import servers as own_servers
 from roost.api.routing import Route
 
@@ -60,12 +59,12 @@ SERVERS = (
     PUT("/v2.1/servers/{server_id}", servers.update_server, servers.UPDATE, key="server"),
     DELETE("/v2.1/servers/{server_id}", servers.delete_server, servers.DELETE, 204),
     POST(_ACTION, server_actions.act_on_server, server_actions.RULES, 202, media="", other_statuses=(200, 204)),
-    GET(_METADATA, server_metadata.list_metadata, server_metadata.INDEX, key="metadata"),
-    POST(_METADATA, server_metadata.add_metadata, server_metadata.CREATE, key="metadata"),
-    PUT(_METADATA, server_metadata.replace_metadata, server_metadata.UPDATE_ALL, key="metadata"),
-    GET(f"{_METADATA}/{{key}}", server_metadata.show_metadata_item, server_metadata.SHOW, key="meta"),
-    PUT(f"{_METADATA}/{{key}}", server_metadata.set_metadata_item, server_metadata.UPDATE, key="meta"),
-    DELETE(f"{_METADATA}/{{key}}", server_metadata.delete_metadata_item, server_metadata.DELETE, 204),
+    GET(_METADATA, server_bodies.list_metadata, server_bodies.INDEX, key="metadata"),
+    POST(_METADATA, server_bodies.add_metadata, server_bodies.CREATE, key="metadata"),
+    PUT(_METADATA, server_bodies.replace_metadata, server_bodies.UPDATE_ALL, key="metadata"),
+    GET(f"{_METADATA}/{{key}}", server_bodies.show_metadata_item, server_bodies.SHOW, key="meta"),
+    PUT(f"{_METADATA}/{{key}}", server_bodies.set_metadata_item, server_bodies.UPDATE, key="meta"),
+    DELETE(f"{_METADATA}/{{key}}", server_bodies.delete_metadata_item, server_bodies.DELETE, 204),
     GET(_MOVES, migrations.list_running, migrations.INDEX_RUNNING, key="migrations", oldest=v(23)),
     GET(_MOVE, migrations.show_running, migrations.SHOW_RUNNING, key="migration", oldest=v(23)),
     GET("/v2.1/os-migrations", migrations.list_migrations, migrations.INDEX, key="migrations", strict_since=v(59)),
@@ -127,7 +126,7 @@ FLEET = (
     POST(GROUPS, server_groups.create, f"{server_groups.RULE}:create", key="server_group"),
     GET(GROUP, server_groups.show, f"{server_groups.RULE}:show", key="server_group"),
     DELETE(GROUP, server_groups.remove, f"{server_groups.RULE}:delete", 204),
-    GET("/v2.1/limits", limits.show, "os_compute_api:limits", key="limits", strict_since=CLEANED),
+    GET("/v2.1/limits", server_groups.show_limits, "os_compute_api:limits", key="limits", strict_since=CLEANED),
 )
 
 _CREDENTIALS, _ITEM = "/identity/v3/users/{user_id}/application_credentials", "application_credential"
@@ -195,7 +194,7 @@ _OWN = (
         form=forms.ActionPlan,
     ),
     GET("/roost/v1/events", events.follow, "roost:events", media=events.MEDIA),
-    GET("/roost/v1/snapshot", snapshots.save, "roost:snapshot", media=snapshots.MEDIA),
+    GET("/roost/v1/snapshot", hosts.save, "roost:snapshot", media=hosts.MEDIA),
 )
 OWN = tuple(replace(each, strict_since=OLDEST) for each in _OWN)
 

@@ -14,8 +14,7 @@ from roost.cli.catalogue_command import (
     add_property_argument,
     given,
 )
-from roost.cli.columns import fields
-from roost.cli.output import Report
+from roost.cli.output import Report, fields
 from roost.cli.server_report import list_report, record_report
 from roost.client.api_client import AGGREGATE_FIELDS, ApiCatalogue
 from roost.client.interface import Record

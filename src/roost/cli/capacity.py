@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roost.cli.arguments import add_config_arguments, add_request_arguments, build_request, check_size, whole_number
-from roost.cli.columns import Columns
 from roost.cli.fleet_arguments import add_fleet_arguments, add_what_if_arguments, load_fleet, make_scheduler
-from roost.cli.output import Report, ReportCommand, changing_bar
+from roost.cli.output import Columns, Report, ReportCommand, changing_bar
 from roost.errors import BadInput
 from roost.library import Scheduler
 from roost.model import RequestSpec

@@ -10,8 +10,7 @@ from typing import Any, cast
 
 from roost.cli.arguments import add_cloud_argument, key_and_value
 from roost.cli.client_command import PARTLY_DONE, CommandFrame
-from roost.cli.columns import titled
-from roost.cli.output import Report, ReportCommand
+from roost.cli.output import Report, ReportCommand, titled
 from roost.cli.server_report import record_report
 from roost.client.api_client import ApiCatalogue
 from roost.client.interface import Record

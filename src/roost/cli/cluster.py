@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from roost.cli.arguments import RoostCommand, path_argument, whole_number
-from roost.cli.columns import titled
-from roost.cli.output import Report, ReportCommand, console
+from roost.cli.output import Report, ReportCommand, console, titled
 from roost.clock import SystemClock
 from roost.errors import BadInput
 from roost.trial.cluster import RUNNING, START_SECONDS, STOP_SECONDS, ClusterControl

@@ -30,6 +30,8 @@ SUMMARIES = {
     "cloud": {
         "cloud check": "Try all that a scheduler in a nova cloud needs, read-only: databases, placement, "
         "broker, filters, hosts",
+        "shadow report": "Sum up a file that shadow mode wrote: how often both schedulers agreed, where not "
+        "and why, and their times",
     },
     "cluster": {
         "cluster restart": "Stop processes of the cluster, start them again, and wait until they are ready",
@@ -39,23 +41,13 @@ SUMMARIES = {
         "cluster stop": "Stop all processes of the cluster: APIs and agents first, the database last. Data "
         "stay for the next start",
     },
-    "main": {
-        "complete": "Print a script that completes commands and options in bash",
-        "help": "Explain a command and its arguments",
-    },
     "config": {
         "config check": "Say what Roost understands in config files, what has a new name, what changes "
         "nothing, and what is wrong",
         "config sample": "Print a config file that has every option, explained and commented out",
         "config show": "Show every option with its value and where that comes from; those that are set come first",
         "policy sample": "Print a policy.yaml that has every rule of the API, explained and commented out",
-    },
-    "ledger": {
-        "db check": "Say whether the tables and this version of Roost agree; services ask the same before they start",
-        "db upgrade": "Make the tables, or bring them up to date; those that are up to date are left alone",
-        "db version": "Show the revision that the database has, and the one that this version of Roost needs",
-        "ledger audit": "Compare allocations with servers and nodes: leaks, wrong sums, overfull hosts, "
-        "broken groups",
+        "fleet schema": "Print the JSON schema of a fleet file, for editors and checks",
     },
     "decision": {
         "decision list": "List decisions of the schedulers, the latest first",
@@ -81,9 +73,8 @@ SUMMARIES = {
         "name ends in .json",
         "fleet import": "Bring a fleet file into the database; what is equal there is left alone, and what "
         "the file does not name",
-    },
-    "fleet_schema": {
-        "fleet schema": "Print the JSON schema of a fleet file, for editors and checks",
+        "snapshot save": "Save the fleet, the scheduler's options and the servers of a cloud as one file, "
+        "which --from reads",
     },
     "host": {
         "host disable": "Let no further servers come to hosts; those that are there stay",
@@ -98,15 +89,34 @@ SUMMARIES = {
         "image set": "Change an image; servers that were built of it stay as they are",
         "image show": "Show an image with its properties",
     },
+    "ledger": {
+        "db check": "Say whether the tables and this version of Roost agree; services ask the same before they start",
+        "db upgrade": "Make the tables, or bring them up to date; those that are up to date are left alone",
+        "db version": "Show the revision that the database has, and the one that this version of Roost needs",
+        "ledger audit": "Compare allocations with servers and nodes: leaks, wrong sums, overfull hosts, "
+        "broken groups",
+    },
+    "main": {
+        "complete": "Print a script that completes commands and options in bash",
+        "help": "Explain a command and its arguments",
+    },
+    "people": {
+        "project create": "Make a project",
+        "project delete": "Delete a project with the roles and tokens in it. Its servers stay",
+        "project list": "List projects",
+        "token create": "Make a token with which a script calls the API as a user; it is shown this once",
+        "token list": "List tokens that are valid, those of one user or all",
+        "token revoke": "End a token: it is refused from now on",
+        "user create": "Make a user with a role in a project, or in the system",
+        "user delete": "Delete a user with its roles, tokens and application credentials. Its servers stay",
+        "user list": "List users with their roles",
+        "user set": "Change a user: its password, its role in a project, or whether it may sign in",
+        "user show": "Show a user with its roles",
+    },
     "place": {
         "place": "Choose hosts for new instances on a fleet, and show how they were chosen",
         "plan": "Place a file of requests on a copy of a cloud, each with what the earlier ones took. "
         "Nothing is changed",
-    },
-    "project": {
-        "project create": "Make a project",
-        "project delete": "Delete a project with the roles and tokens in it. Its servers stay",
-        "project list": "List projects",
     },
     "server": {
         "server confirm": "Confirm a resize or a migration: what the servers hold on their former hosts is released",
@@ -141,26 +151,6 @@ SUMMARIES = {
         "until SIGTERM",
         "service scheduler": "Run a scheduler: it takes requests from the queue, chooses hosts and claims them, "
         "until SIGTERM",
-    },
-    "shadow": {
-        "shadow report": "Sum up a file that shadow mode wrote: how often both schedulers agreed, where not "
-        "and why, and their times",
-    },
-    "snapshot": {
-        "snapshot save": "Save the fleet, the scheduler's options and the servers of a cloud as one file, "
-        "which --from reads",
-    },
-    "token": {
-        "token create": "Make a token with which a script calls the API as a user; it is shown this once",
-        "token list": "List tokens that are valid, those of one user or all",
-        "token revoke": "End a token: it is refused from now on",
-    },
-    "user": {
-        "user create": "Make a user with a role in a project, or in the system",
-        "user delete": "Delete a user with its roles, tokens and application credentials. Its servers stay",
-        "user list": "List users with their roles",
-        "user set": "Change a user: its password, its role in a project, or whether it may sign in",
-        "user show": "Show a user with its roles",
     },
 }
 

@@ -2,12 +2,15 @@
 """`roost config ...` and `roost policy sample`: check config files, show the values in effect, print sample files.
 
 The sample of the policy is a policy.yaml: all rules of the API with their defaults.
+
+`roost fleet schema`: the JSON schema of fleet files.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,16 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from roost.api.policy_rules import RULES, Rule
-from roost.cli.arguments import add_config_arguments, config_files
-from roost.cli.columns import titled
-from roost.cli.output import Report, ReportCommand
+from roost.cli.arguments import RoostCommand, add_config_arguments, config_files
+from roost.cli.output import Report, ReportCommand, titled
 from roost.errors import BadInput, OptionError, RoostError
 from roost.messages.open_transport import check_transport
 from roost.messages.options import RpcOptions
 from roost.options.declare import Declared
-from roost.options.names import PASSED_ON, OptionNames
+from roost.options.names import PASSED_ON, OptionNames, redact
 from roost.options.read import Examined, examine
-from roost.options.redaction import redact
 from roost.options.report import ReportEntry, SourceReport, describe_kind, sample
 from roost.options.settings import DEFAULT_ORIGIN, Settings
 from roost.plugins.context import PluginContext
@@ -32,13 +33,22 @@ from roost.plugins.nova_conf import PluginOptions
 from roost.plugins.registry import places_of
 from roost.scheduler.all_options import names_own_plugins, option_owners, options_of_plugins
 from roost.scheduler.build import Preparation, build_pipeline
-from roost.scheduler.cloud_options import NOVA, OWN, CloudOptions, ShadowOptions
 from roost.scheduler.drivers import find_driver
-from roost.scheduler.options import ServiceOptions
+from roost.scheduler.options import NOVA, OWN, CloudOptions, ServiceOptions, ShadowOptions
 from roost.services.logs import check_logging
 from roost.services.options import LogOptions
+from roost.sources.fields import fleet_schema
 from roost.store.engine import parse_database_url
 from roost.store.options import DatabaseOptions
+
+
+class FleetSchema(RoostCommand):
+    """Print the JSON schema of a fleet file, for editors and checks."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        """Print the schema on stdout."""
+        sys.stdout.write(json.dumps(fleet_schema(), indent=2) + "\n")
+
 
 CHECK_COLUMNS = titled("Option", "Standing", "Value", "Remark", "File")
 SHOW_COLUMNS = titled("Section", "Option", "Value", "From", "Reloads")

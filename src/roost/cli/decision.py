@@ -36,8 +36,8 @@ from roost.questions.past_decision import PastDecision, fleet_seen_by, why_not_e
 from roost.records.decision_codec import decision_from_data
 from roost.records.decisions import DecisionQueries, DecisionStore
 from roost.scheduler.all_options import read_options
-from roost.scheduler.cloud_options import NOVA, CloudOptions
 from roost.scheduler.full_scan import FullScanEngine
+from roost.scheduler.options import NOVA, CloudOptions
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
 from roost.store.store_clock import StoreClock

@@ -15,8 +15,7 @@ from roost.cli.catalogue_command import (
     given,
 )
 from roost.cli.client_command import ReadingCommand
-from roost.cli.columns import fields
-from roost.cli.output import Report
+from roost.cli.output import Report, fields
 from roost.cli.server_report import FLAVOR_COLUMNS, by_name, list_report, record_report
 from roost.client.api_client import FLAVOR_FIELDS, ApiCatalogue
 from roost.client.interface import Record

@@ -39,9 +39,8 @@ from roost.plugins.registry import find_weighers, places_of
 from roost.questions.what_if import changed_fleet, changed_options, check_known_hosts, with_hosts_like
 from roost.scheduler.all_options import read_options
 from roost.scheduler.build import filters_to_run
-from roost.scheduler.cloud_options import NOVA, CloudOptions
 from roost.scheduler.full_scan import FullScanEngine
-from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.options import NOVA, CloudOptions, SchedulerOptions
 from roost.scheduler.pipeline import MakeEngine
 from roost.sources.documents import parse_yaml
 from roost.sources.fields import HOST_FIELDS

@@ -19,8 +19,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from roost.cli.arguments import add_config_arguments, config_files, whole_number
-from roost.cli.columns import titled
-from roost.cli.output import Report, ReportCommand
+from roost.cli.output import Report, ReportCommand, titled
 from roost.clock import SystemClock
 from roost.errors import BadInput, FieldError
 from roost.ledger.audit import audit, heal

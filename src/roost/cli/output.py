@@ -2,6 +2,8 @@
 """Printing of results: a Report as a table, CSV or plain values, or its whole record as JSON or YAML.
 
 Also progress bars, and files that commands write: readers never see a partial one.
+
+Columns of reports, and which of them `-c` names.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +28,43 @@ from rich.table import Table
 from rich.text import Text
 
 from roost.cli.arguments import RoostCommand
-from roost.cli.columns import Columns, fields, find_columns, titled
-from roost.errors import BadInput
+from roost.errors import BadInput, nearest
+
+Columns = Mapping[str, str]
+"""Title of each column -> name of the field that it shows. For a report about one object: its fields, by name."""
+
+
+def titled(*titles: str) -> Columns:
+    """Columns whose fields are named as they are, in small letters."""
+    return {title: _normalised(title) for title in titles}
+
+
+def fields(*names: str) -> Columns:
+    """The fields of a report about one object, a row each."""
+    return {name: name for name in names}
+
+
+def find_columns(wanted: Sequence[str], columns: Columns) -> tuple[str, ...]:
+    """Titles of the columns that `-c` names; BadInput for a name that none of them has.
+
+    A column is named by its title or its field, as openstackclient has it: in any case, with spaces or underscores.
+    """
+    by_name = {_normalised(name): title for title, name in columns.items()}
+    by_name |= {_normalised(title): title for title in columns}
+    return tuple(_find(name, by_name, columns) for name in wanted)
+
+
+def _find(name: str, by_name: Mapping[str, str], titles: Iterable[str]) -> str:
+    found = by_name.get(_normalised(name))
+    if found is None:
+        hint = nearest(name, titles) if by_name else "leave out -c: nothing is printed in columns here"
+        raise BadInput(f"-c {name}: there is no such column", hint)
+    return found
+
+
+def _normalised(name: str) -> str:
+    return name.strip().lower().replace(" ", "_")
+
 
 FORMATS = ("table", "json", "yaml", "csv", "value")
 UNBOUNDED_WIDTH = 10_000

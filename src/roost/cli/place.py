@@ -15,10 +15,9 @@ from typing import Any
 from rich.text import Text
 
 from roost.cli.arguments import add_config_arguments, add_request_arguments, build_request, check_size, whole_number
-from roost.cli.columns import titled
 from roost.cli.explain import explanation_report
 from roost.cli.fleet_arguments import add_fleet_arguments, add_what_if_arguments, load_fleet, make_scheduler
-from roost.cli.output import Report, ReportCommand, console, progress_bar
+from roost.cli.output import Report, ReportCommand, console, progress_bar, titled
 from roost.errors import NoValidHost
 from roost.model import Decision
 from roost.model.json_records import to_json

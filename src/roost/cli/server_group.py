@@ -7,8 +7,7 @@ import argparse
 
 from roost.cli.arguments import non_empty, whole_number
 from roost.cli.catalogue_command import CatalogueCommand, DeleteCommand, ShowCommand
-from roost.cli.columns import fields
-from roost.cli.output import Report
+from roost.cli.output import Report, fields
 from roost.cli.server_report import list_report, record_report
 from roost.client.api_client import GROUP_FIELDS, ApiCatalogue
 from roost.client.interface import Record

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from roost.cli.columns import Columns, fields
-from roost.cli.output import Report
+from roost.cli.output import Columns, Report, fields
 from roost.client.interface import Record
 
 NOTHING = "-"

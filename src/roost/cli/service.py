@@ -41,9 +41,8 @@ from roost.options.settings import Settings
 from roost.records.server_steps import AGENT_METHODS
 from roost.scheduler.all_options import read_options
 from roost.scheduler.cloud import Cloud
-from roost.scheduler.cloud_options import NOVA, CloudOptions, ShadowOptions
 from roost.scheduler.manager import METHODS
-from roost.scheduler.options import ServiceOptions
+from roost.scheduler.options import NOVA, CloudOptions, ServiceOptions, ShadowOptions
 from roost.scheduler.process import BINARY, OwnCloud, SchedulerService
 from roost.services.health import HealthServer, MetricsSource, Readiness
 from roost.services.lifecycle import DatabaseService, ManagedService, Signals, run_service

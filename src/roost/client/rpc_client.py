@@ -21,12 +21,11 @@ from roost.client.cloud_access import CloudAccess, find_access, read_access
 from roost.client.interface import CommandClient, Record
 from roost.errors import BadInput, MessageError, RpcTimeout, RpcUnreachable
 from roost.messages.context import RequestContext
-from roost.messages.dispatcher import as_own_errors
+from roost.messages.dispatcher import as_own_errors, call_conductor, read_from_conductor
 from roost.messages.interface import CallingTransport
 from roost.messages.loopback import LoopbackTransport, find_dev_cloud
 from roost.messages.open_transport import open_transport
 from roost.messages.options import RpcOptions
-from roost.messages.server_messages import call_conductor, read_from_conductor
 from roost.options.settings import DEFAULT_ORIGIN, Settings
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from roost.compute.tracker import ResourceTracker
 from roost.errors import RoostError
 from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
-from roost.messages.server_messages import ServerMessages
+from roost.messages.dispatcher import ServerMessages
 from roost.records.server import Attempt, Fault, Server, TaskData
 from roost.records.servers import ServerStore
 

@@ -35,10 +35,10 @@ from roost.errors import (
 from roost.hosts import HostRecord
 from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
+from roost.messages.dispatcher import ServerMessages
 from roost.messages.interface import Method
 from roost.messages.objects.flavor_image_group import flavor_from_object
 from roost.messages.objects.selections import SelectedHost, selection_to_object
-from roost.messages.server_messages import ServerMessages
 from roost.model import Flavor, Image, RequestSpec
 from roost.model.resources import move_of
 from roost.records.node_reader import read_nodes

@@ -7,6 +7,8 @@ Start reading at `ConductorManager`: each part has the methods of one subject.
 | --- | --- | --- |
 | clients | create_servers, list_hosts, ... | checks, takes the first step, answers, then goes on |
 | agents and conductors | build_instances, ... | context, server_uuid, generation; not answered |
+
+Decisions of the schedulers as clients see them. For admins: hosts and reasons are theirs alone.
 """
 
 from __future__ import annotations
@@ -20,27 +22,26 @@ from sqlalchemy import Engine
 
 from roost.clock import Clock
 from roost.conductor.builds import Builds
-from roost.conductor.decisions_view import DecisionsView
-from roost.conductor.guest_removal_notices import GuestRemovalNotices
-from roost.conductor.janitor import Cleaning, Janitor, Outcome, outcomes_of
+from roost.conductor.janitor import Cleaning, GuestRemovalNotices, Janitor, Outcome, outcomes_of
 from roost.conductor.live_migration import LiveMigrations
 from roost.conductor.moves import AbandonedMoves, ResizesAndColdMigrations
 from roost.conductor.names import RequestNames, ServerDetails
 from roost.conductor.options import ConductorOptions, ConductorSettings, MoveOptions
-from roost.conductor.parts import ConductorParts, HostRecords
+from roost.conductor.parts import ConductorParts, HostRecords, Record
 from roost.conductor.power import DeletesAndPower, StateResets
 from roost.conductor.questions import SchedulerQuestions
 from roost.conductor.rebuild import Rebuilds, Shelving
 from roost.conductor.views import HostsView, ServersView, Snapshots
+from roost.errors import BadInput
 from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
-from roost.messages.dispatcher import as_client_errors
+from roost.messages.dispatcher import CONDUCTOR_VERSION, ServerMessages, as_client_errors
 from roost.messages.interface import Method, RpcServer, Transport
 from roost.messages.objects.to_objects import NovaObjects
 from roost.messages.options import RpcOptions
 from roost.messages.scheduler_client import SchedulerClient
-from roost.messages.server_messages import CONDUCTOR_VERSION, ServerMessages
 from roost.options.settings import Settings
+from roost.records.decisions import DecisionQueries, DecisionStore
 from roost.records.outages import probe_seconds, save_probe
 from roost.records.server import Server
 from roost.records.server_steps import next_work
@@ -49,6 +50,32 @@ from roost.records.services import save_service_heartbeat
 from roost.services.metrics import Metrics
 from roost.services.options import HeartbeatOptions, HostOptions
 from roost.services.rpc_service import PeriodicTask, RpcService, measured
+from roost.store.store_clock import StoreClock
+
+
+class DecisionsView:
+    """Lists and shows decisions, with the state that they were made from."""
+
+    def __init__(self, engine: Engine, clock: Clock, names: RequestNames) -> None:
+        self._store, self._names = DecisionStore(engine, StoreClock(engine, clock)), names
+        self.methods: Mapping[str, Method] = {
+            "list_decisions": self.list_decisions,
+            "get_decision": self.get_decision,
+        }
+
+    def list_decisions(self, context: RequestContext, filters: Mapping[str, Any]) -> Record:
+        """The decisions that match all filters, the latest first: {"decisions": [...]}, without their records."""
+        return {"decisions": self._queries(context).list_decisions(filters)}
+
+    def get_decision(self, context: RequestContext, decision: Any, with_state: bool = False) -> Record:
+        """A decision by its id, by the id of its request, or the latest one about a server."""
+        return self._queries(context).get_decision(decision, with_state)
+
+    def _queries(self, context: RequestContext) -> DecisionQueries:
+        if not context.is_admin:
+            raise BadInput("only an admin may look at decisions", "ask as an admin")
+        return DecisionQueries(self._store, lambda name: self._names.find_server(context, name).uuid)
+
 
 METHODS = frozenset(
     {

@@ -25,6 +25,7 @@ from roost.messages.interface import Method
 from roost.model.descriptions import describe_flavor, describe_image
 from roost.options.files import Sections
 from roost.records.catalogue import read_flavors, read_images
+from roost.records.fleet_export import take_snapshot
 from roost.records.listing import ServerFilters
 from roost.records.node_reader import read_nodes
 from roost.records.node_writer import find_node_ids
@@ -33,7 +34,6 @@ from roost.records.server import Server
 from roost.records.server_views import describe_fully, describe_migration, describe_server, shows_fault
 from roost.records.servers import ServerStore
 from roost.records.services import read_last_heartbeats, set_service_flags
-from roost.records.snapshot_taking import take_snapshot
 from roost.store.store_clock import StoreClock
 from roost.store.transactions import database_errors
 

@@ -9,9 +9,9 @@ from operator import attrgetter
 from roost.filters.base import Filter
 from roost.filters.extra_specs_ops import match, satisfying_value
 from roost.hosts import Hosts, HostView
-from roost.hosts.arrays import BoolArray
+from roost.hosts.encoded import BoolArray
 from roost.hosts.host_changes import label
-from roost.model.aggregate import Aggregate, merged_metadata
+from roost.model.group import Aggregate, merged_metadata
 from roost.model.kinds import shown
 from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec

@@ -10,9 +10,9 @@ import numpy as np
 
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
-from roost.hosts.arrays import BoolArray
+from roost.hosts.encoded import BoolArray
 from roost.hosts.host_changes import extend_label
-from roost.model.aggregate import Aggregate, merged_metadata
+from roost.model.group import Aggregate, merged_metadata
 from roost.model.image import Image
 from roost.model.image_property_values import PROPERTY_NAMES
 from roost.model.remedy import Remedy, RequestChange

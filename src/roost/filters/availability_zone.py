@@ -9,8 +9,8 @@ from operator import attrgetter
 
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
-from roost.hosts.arrays import BoolArray
-from roost.model.aggregate import Aggregate, split_values
+from roost.hosts.encoded import BoolArray
+from roost.model.group import Aggregate, split_values
 from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec
 from roost.options.declare import option

@@ -15,10 +15,10 @@ import numpy as np
 
 from roost.errors import PluginFailed, RoostError
 from roost.hosts import Hosts, HostView
-from roost.hosts.arrays import Array, BoolArray
-from roost.model.class_name import NamedByClass
+from roost.hosts.encoded import Array, BoolArray
 from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
+from roost.options.declare import NamedByClass
 
 
 class Filter(NamedByClass):

@@ -3,7 +3,7 @@
 
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
-from roost.hosts.arrays import BoolArray
+from roost.hosts.encoded import BoolArray
 from roost.hosts.host_changes import change_service, enable
 from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec

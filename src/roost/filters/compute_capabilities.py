@@ -14,7 +14,7 @@ from roost.errors import RuleError
 from roost.filters.base import Filter
 from roost.filters.extra_specs_ops import match, numeric_comparison
 from roost.hosts import Hosts, HostView
-from roost.hosts.arrays import BoolArray
+from roost.hosts.encoded import BoolArray
 from roost.hosts.host_changes import plural
 from roost.hosts.hosts import ATTRIBUTE_COLUMNS, ATTRIBUTES, attribute_of, columns_behind
 from roost.model.kinds import shown

@@ -12,7 +12,7 @@ import numpy as np
 
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
-from roost.hosts.arrays import BoolArray
+from roost.hosts.encoded import BoolArray
 from roost.hosts.host_changes import name_of
 from roost.model.image_property_values import ARCHITECTURES, parse_version_predicate, version_satisfies
 from roost.model.remedy import Change, OptionChange, Remedy, RequestChange

@@ -10,7 +10,7 @@ import numpy as np
 
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
-from roost.hosts.arrays import BoolArray
+from roost.hosts.encoded import BoolArray
 from roost.model.remedy import OptionChange, Remedy
 from roost.model.request import RequestSpec
 from roost.options.declare import option

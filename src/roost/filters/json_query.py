@@ -20,7 +20,7 @@ import numpy as np
 from roost.errors import RuleError
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
-from roost.hosts.arrays import Array, BoolArray
+from roost.hosts.encoded import Array, BoolArray
 from roost.hosts.hosts import ATTRIBUTE_COLUMNS, ATTRIBUTES, attribute_of, columns_behind
 from roost.model.kinds import shown
 from roost.model.remedy import Remedy, RequestChange

@@ -10,11 +10,10 @@ from typing import Any
 from roost.errors import HostFault
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
-from roost.hosts.arrays import BoolArray
+from roost.hosts.encoded import BoolArray
 from roost.model.remedy import OptionChange, Remedy
 from roost.model.request import RequestSpec
-from roost.model.weight_setting import parse_weight_setting
-from roost.options.declare import option
+from roost.options.declare import option, parse_weight_setting
 
 
 class MetricsFilter(Filter):

@@ -8,7 +8,7 @@ from typing import Any
 
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
-from roost.hosts.arrays import BoolArray
+from roost.hosts.encoded import BoolArray
 from roost.hosts.host_changes import count_of, limit_remedy, name_of
 from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec

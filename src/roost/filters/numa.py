@@ -10,7 +10,7 @@ import numpy as np
 
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
-from roost.hosts.arrays import Array, BoolArray
+from roost.hosts.encoded import Array, BoolArray
 from roost.hosts.guests import fit_guest
 from roost.hosts.host_changes import name_of, plural
 from roost.hosts.numa import topology_reason

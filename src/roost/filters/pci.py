@@ -9,7 +9,7 @@ import numpy as np
 
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView, pci
-from roost.hosts.arrays import BoolArray
+from roost.hosts.encoded import BoolArray
 from roost.hosts.host_changes import count_of, name_of
 from roost.hosts.pci import free_devices, matches
 from roost.model.pci import ALIAS_EXTRA_SPEC

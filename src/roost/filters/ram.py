@@ -10,7 +10,7 @@ import numpy as np
 
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
-from roost.hosts.arrays import Array, BoolArray
+from roost.hosts.encoded import Array, BoolArray
 from roost.hosts.host_changes import change_host, room_remedy
 from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import RequestSpec

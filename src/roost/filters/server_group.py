@@ -10,7 +10,7 @@ import numpy as np
 
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
-from roost.hosts.arrays import BoolArray
+from roost.hosts.encoded import BoolArray
 from roost.hosts.host_changes import name_of
 from roost.model.group import ServerGroup
 from roost.model.remedy import Remedy, RequestChange, counted

@@ -7,9 +7,9 @@ from collections.abc import Collection, Hashable
 
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostView
-from roost.hosts.arrays import BoolArray
+from roost.hosts.encoded import BoolArray
 from roost.hosts.host_changes import change_host, extend_label, name_of
-from roost.model.aggregate import Aggregate, split_values
+from roost.model.group import Aggregate, split_values
 from roost.model.remedy import Remedy
 from roost.model.request import RequestSpec
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from roost.hosts.arrays import BoolArray, FloatArray
+from roost.hosts.encoded import BoolArray, FloatArray
 from roost.hosts.hosts import Hosts
 from roost.hosts.view import HostView
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU

@@ -3,6 +3,8 @@
 
 Hosts share few distinct aggregate sets, hypervisor types or CPU models. A rule is therefore evaluated once per
 distinct value, and its answers are spread to the rows with one `take`.
+
+Type aliases of the numpy arrays that filters and weighers take and return.
 """
 
 from __future__ import annotations
@@ -11,8 +13,12 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from roost.hosts.arrays import Array
+Array = NDArray[Any]
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+RowArray = NDArray[np.intp]
 
 
 class Encoded:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
 
-from roost.hosts.arrays import Array, BoolArray, FloatArray, RowArray
+from roost.hosts.encoded import Array, BoolArray, FloatArray, RowArray
 from roost.hosts.view import HostView
-from roost.model import aggregate as aggregates
-from roost.model.lazy import lazy
+from roost.model import group as aggregates
+from roost.model.kinds import lazy
 
 if TYPE_CHECKING:
     from roost.hosts.encoded import Encoded

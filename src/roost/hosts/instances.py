@@ -17,8 +17,7 @@ from roost.hosts.encoded import Encoded
 from roost.model.fields import AMOUNT, IDENTIFIER, MAPPING, TEXT_MAPPING, MappingOf, OptionalText, Record, TextMapping
 from roost.model.flavor import AttributesAsItems, Flavor
 from roost.model.image import parse_properties
-from roost.model.kinds import FrozenDict, Kind, OrNull, Schema, Timestamp
-from roost.model.lazy import IdentityCache
+from roost.model.kinds import FrozenDict, IdentityCache, Kind, OrNull, Schema, Timestamp
 from roost.model.request import RequestSpec
 from roost.model.resources import DISK_GB, MEMORY_MB, RESOURCE_CLASS, VCPU
 from roost.model.uuids import UuidField, UuidText

@@ -17,10 +17,10 @@ from roost.errors import FieldError
 from roost.hosts.instances import Instance, MigrationHolding
 from roost.hosts.numa_cells import HostTopology
 from roost.hosts.pci import Pool
-from roost.model.aggregate import Aggregate, Service
 from roost.model.descriptions import time_text
 from roost.model.fields import AT_LEAST_ONE, RATIO, Amount, MappingOf, Record
 from roost.model.flavor import AttributesAsItems
+from roost.model.group import Aggregate, Service
 from roost.model.kinds import FrozenDict, OrNull, Timestamp, WholeNumber
 from roost.model.resources import DISK_GB, MEMORY_MB, RESOURCE_CLASS, VCPU
 

@@ -19,17 +19,16 @@ from typing import cast
 import numpy as np
 
 from roost.errors import BadInput
-from roost.hosts.arrays import Array
 from roost.hosts.capacity import NODE_USAGE_COLUMNS, WholeNodes
-from roost.hosts.encoded import Encoded
+from roost.hosts.encoded import Array, Encoded
 from roost.hosts.guests import consume_guest, release_guest
 from roost.hosts.hosts import NUMBER_TYPES, Hosts
 from roost.hosts.instances import Instance, InstanceIndex, placed_instance
 from roost.hosts.numa_cells import OvercommitLimits
 from roost.hosts.record import HostRecord, Pair, encoded_values, number_values
-from roost.model.aggregate import Aggregate
 from roost.model.flavor import Flavor
-from roost.model.lazy import IdentityCache, lazy
+from roost.model.group import Aggregate
+from roost.model.kinds import IdentityCache, lazy
 from roost.model.request import RequestSpec
 from roost.model.resources import STANDARD_CLASSES
 

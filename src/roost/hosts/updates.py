@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from roost.errors import BadInput
-from roost.hosts.arrays import Array, FloatArray, RowArray
+from roost.hosts.encoded import Array, FloatArray, RowArray
 from roost.hosts.guests import GuestSpace
 from roost.hosts.instances import Instance
 from roost.hosts.record import SECONDS_UNTIL_DOWN, HostRecord
 from roost.hosts.table import HostTable
 
 if TYPE_CHECKING:
-    from roost.model.aggregate import Aggregate, Service
+    from roost.model.group import Aggregate, Service
     from roost.model.request import RequestSpec
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from roost.hosts.instances import HostedInstances, instances_at
 from roost.hosts.record import Metric, MetricList, default_node_uuid
-from roost.model import aggregate as aggregates
+from roost.model import group as aggregates
 from roost.model.kinds import FrozenDict
 
 if TYPE_CHECKING:
     from roost.hosts.numa_cells import HostTopology
     from roost.hosts.pci import Pool
     from roost.hosts.table import HostTable
-    from roost.model.aggregate import Aggregate
+    from roost.model.group import Aggregate
 
 
 _FLOAT_COLUMNS = frozenset({"cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio"})

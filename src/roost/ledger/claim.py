@@ -1,18 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A claim: amounts of resource classes of one node, for one instance."""
+"""A claim: amounts of resource classes of one node, for one instance.
+
+Undo log of a unit of work: an operation that fails is rolled back to its savepoint, the others stay.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from roost.hosts.guests import Guest, GuestSpace
 from roost.hosts.numa_cells import OvercommitLimits
-from roost.model.lazy import IdentityCache
+from roost.model.kinds import IdentityCache
 from roost.model.request import RequestSpec
 from roost.model.resources import AllocationCandidate, Amounts, Use
 from roost.model.uuids import canonical_uuid
+
+
+class UndoLog:
+    """Inverse actions of all changes made in memory so far, the newest last."""
+
+    def __init__(self) -> None:
+        self._actions: list[Callable[[], object]] = []
+
+    def append(self, action: Callable[[], object]) -> None:
+        """Add the inverse action of a change."""
+        self._actions.append(action)
+
+    def savepoint(self) -> int:
+        """A position to which `rollback_to` can return."""
+        return len(self._actions)
+
+    def rollback_to(self, savepoint: int) -> None:
+        """Undo all changes made after the savepoint, the newest first."""
+        while len(self._actions) > savepoint:
+            self._actions.pop()()
+
 
 ANTI_AFFINITY, AFFINITY = "anti-affinity", "affinity"
 STRICT_POLICIES = (ANTI_AFFINITY, AFFINITY)

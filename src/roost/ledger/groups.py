@@ -16,8 +16,7 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Executable, Select, insert, literal_column, or_, select
 
-from roost.ledger.claim import AFFINITY, ANTI_AFFINITY, STRICT_POLICIES, StrictGroup
-from roost.ledger.undo_log import UndoLog
+from roost.ledger.claim import AFFINITY, ANTI_AFFINITY, STRICT_POLICIES, StrictGroup, UndoLog
 from roost.store.schema import (
     allocations,
     compute_nodes,

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from roost.hosts.capacity import ClassCapacity
 from roost.hosts.guests import Guest
+from roost.ledger.claim import UndoLog
 from roost.ledger.groups import Group, Slot, leave_group, set_slot, slots_of
 from roost.ledger.nodes import Node, NodeGuests
-from roost.ledger.undo_log import UndoLog
 from roost.model.resources import INSTANCE, Amounts, Use, use_on
 
 

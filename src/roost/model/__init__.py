@@ -4,10 +4,9 @@
 Frozen dataclasses that are validated on construction, and go from one stage of a request to the next.
 """
 
-from roost.model.aggregate import Aggregate, Service
 from roost.model.decision import Candidate, Decision, Ranked, Score, Selection, Step
 from roost.model.flavor import Flavor
-from roost.model.group import ServerGroup
+from roost.model.group import Aggregate, ServerGroup, Service
 from roost.model.image import Image
 from roost.model.request import Destination, RequestSpec, Retry
 

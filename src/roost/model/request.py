@@ -37,8 +37,7 @@ from roost.model.fields import (
 from roost.model.flavor import AttributesAsItems, Flavor
 from roost.model.group import ServerGroup
 from roost.model.image import Image
-from roost.model.kinds import Boolean, Kind, Number, OfType, OrNull, shown
-from roost.model.lazy import IdentityCache, lazy
+from roost.model.kinds import Boolean, IdentityCache, Kind, Number, OfType, OrNull, lazy, shown
 from roost.model.legacy import LegacyDicts, as_filter_properties, to_filter_properties, to_request_spec
 from roost.model.message_fields import FromMessage
 from roost.model.numa import InstanceTopology

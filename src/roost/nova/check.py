@@ -41,8 +41,13 @@ from roost.nova.surveys import (
     survey_cell,
 )
 from roost.options.settings import Settings
-from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CellDatabaseOptions, ShadowOptions
-from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.options import (
+    API_DATABASE,
+    ApiDatabaseOptions,
+    CellDatabaseOptions,
+    SchedulerOptions,
+    ShadowOptions,
+)
 from roost.store.options import DatabaseOptions
 
 WHERE = "placement"

@@ -45,7 +45,7 @@ from roost.nova.databases.api import ApiReader
 from roost.nova.placement.allocations import AllocationRequest, AllocationWriter, read_held, release_held
 from roost.nova.placement.candidates import CandidateReader
 from roost.nova.placement.client import PlacementClient
-from roost.services.line_writer import LineWriter
+from roost.services.log_handlers import LineWriter
 
 LOG = logging.getLogger(__name__)
 

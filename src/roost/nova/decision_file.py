@@ -15,7 +15,7 @@ from roost.clock import Clock
 from roost.errors import RoostError
 from roost.options.settings import Settings
 from roost.records.options import DecisionOptions
-from roost.scheduler.cloud_options import CloudOptions
+from roost.scheduler.options import CloudOptions
 from roost.scheduler.process import DecisionKeeping
 from roost.services.metrics import Metrics
 from roost.store.engine import open_engine

@@ -28,7 +28,7 @@ from roost.nova.source import NovaSource
 from roost.options.settings import Settings
 from roost.records.fleet_export import fleet_document
 from roost.scheduler.build import filters_to_run
-from roost.scheduler.cloud_options import API_DATABASE, NOVA, ApiDatabaseOptions, CellDatabaseOptions, CloudOptions
+from roost.scheduler.options import API_DATABASE, NOVA, ApiDatabaseOptions, CellDatabaseOptions, CloudOptions
 from roost.services.metrics import Metrics
 from roost.sources.snapshot import Snapshot, deciding_options, servers_of_instances
 from roost.store.engine import redacted_url

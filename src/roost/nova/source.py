@@ -27,8 +27,8 @@ from roost.model import Aggregate, Service
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.nova.claims import OwnClaims
 from roost.nova.databases.api import ApiReader, ApiState, Cell
-from roost.nova.databases.cell_reader import CellReader
-from roost.nova.databases.cells import CellChanges, NovaComputeRow, PlacedInstance
+from roost.nova.databases.followers import CellReader
+from roost.nova.databases.tables import CellChanges, NovaComputeRow, PlacedInstance
 from roost.nova.placement.providers import Provider, ProviderReader
 from roost.records.aggregates import HostAggregates, aggregates_of_hosts
 from roost.records.node_reader import StoredNode

@@ -41,7 +41,7 @@ from roost.plugins.context import PluginContext
 from roost.plugins.nova_conf import PluginOptions
 from roost.plugins.registry import places_of
 from roost.scheduler.build import build_pipeline
-from roost.scheduler.cloud_options import API_DATABASE, ApiDatabaseOptions, CloudOptions, ShadowOptions
+from roost.scheduler.options import API_DATABASE, ApiDatabaseOptions, CloudOptions, ShadowOptions
 from roost.store.engine import redacted_url
 from roost.store.options import DatabaseOptions
 

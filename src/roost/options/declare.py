@@ -6,14 +6,41 @@
         max_io_ops_per_host: int = option(8, min=0, help="I/O operations a host may run")
 
 `declared(Options)` returns the declarations of a class. `read.py` reads their values.
+
+The name of filters and weighers: that of the class, unless it or a base class sets another.
+
+Parser of weight settings: option entries of the form `name=number`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from itertools import takewhile
+from typing import Any, ClassVar, get_type_hints
+
+
+class NamedByClass:
+    """Base of classes whose `name` is the name of the class where neither it nor a base class of a plugin sets one.
+
+    `name` is a plain class attribute, since it is read for every rule of every request. So that a subclass does not
+    inherit the name of its base class, each class gets its own when it is defined.
+    """
+
+    name: str
+    """Its name in configuration, decisions and logs: the name of the class, unless the class sets another."""
+    _is_named_by_class: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        bases = takewhile(lambda each: each is not NamedByClass, cls.__mro__)
+        given = [vars(each) for each in bases if "name" in vars(each) and "_is_named_by_class" not in vars(each)]
+        if given:
+            cls.name = given[0]["name"]  # may be a property
+        else:
+            cls.name, cls._is_named_by_class = cls.__name__, True
+
 
 REDACTED = "***"
 """Replaces a secret in everything that is shown or logged."""
@@ -111,3 +138,16 @@ def declared(options: type) -> tuple[Declared, ...]:
 def _split(spelling: str) -> tuple[str, str]:
     group, dot, name = spelling.rpartition(".")
     return (group.lower(), name) if dot else ("DEFAULT", spelling)  # oslo.config ignores the case of sections
+
+
+def parse_weight_setting(entries: Sequence[str]) -> list[tuple[str, float]]:
+    """(Name, number) of each entry, split at the first `=`, in order; an entry that cannot be parsed is left out."""
+    settings = []
+    for entry in entries:
+        name, equals, number = entry.partition("=")
+        try:
+            if name and equals:
+                settings.append((name, float(number)))
+        except ValueError:
+            continue
+    return settings

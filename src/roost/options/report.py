@@ -13,8 +13,7 @@ from typing import Any
 
 from roost.options.declare import REDACTED, Declared
 from roost.options.files import ADDRESS_PARTS, Key, place_of
-from roost.options.names import PASSED_ON, UNUSED, OptionNames
-from roost.options.redaction import redact
+from roost.options.names import PASSED_ON, UNUSED, OptionNames, redact
 from roost.options.sources import Source, Sources, origin_of
 
 

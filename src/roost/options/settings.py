@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from roost.options.declare import Declared, declared
 from roost.options.files import Key
-from roost.options.redaction import redact
+from roost.options.names import redact
 from roost.options.report import ConfigReport
 from roost.options.sources import Origin
 

@@ -16,9 +16,8 @@ from typing import Any, Protocol
 
 from roost.hosts import HostTable
 from roost.hosts.instances import HostedInstance, UnknownExtraSpecs, instances_at
-from roost.model.aggregate import Aggregate
 from roost.model.flavor import AttributesAsItems
-from roost.model.group import ServerGroup
+from roost.model.group import Aggregate, ServerGroup
 from roost.plugins import nova_conf
 from roost.plugins.nova_conf import PluginOptions
 

@@ -18,8 +18,8 @@ from oslo_config import cfg
 from roost.errors import RuleError
 from roost.filters import extra_specs_ops
 from roost.hosts.view import HostView
-from roost.model.aggregate import merged_metadata, raw_values, smallest_value
 from roost.model.flavor import Flavor
+from roost.model.group import merged_metadata, raw_values, smallest_value
 from roost.model.request import RequestSpec
 from roost.plugins import nova_objects, nova_shapes
 from roost.plugins.context import AggregateObject, current_context

@@ -18,8 +18,8 @@ from typing import Any, ClassVar, NamedTuple
 from roost.filters import all_filters
 from roost.filters.base import Filter, HostFilter
 from roost.hosts import Hosts, HostView
-from roost.hosts.arrays import Array, BoolArray, FloatArray
-from roost.model.lazy import IdentityCache
+from roost.hosts.encoded import Array, BoolArray, FloatArray
+from roost.model.kinds import IdentityCache
 from roost.model.legacy import as_filter_properties
 from roost.model.pci import PciRequest
 from roost.model.request import RequestSpec

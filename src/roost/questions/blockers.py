@@ -18,8 +18,8 @@ import numpy as np
 
 from roost.errors import HostFault, RoostError, RuleError
 from roost.hosts import Hosts, HostTable, HostView
-from roost.hosts.arrays import BoolArray, RowArray
-from roost.model.lazy import lazy
+from roost.hosts.encoded import BoolArray, RowArray
+from roost.model.kinds import lazy
 from roost.model.remedy import Remedy, counted, listed
 from roost.model.request import RequestSpec
 from roost.questions.funnel import NONE, ExplainedInstance, Funnel, TableCheck, by_subject, run_funnel, subject_of

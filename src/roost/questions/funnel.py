@@ -18,7 +18,7 @@ import numpy as np
 
 from roost.errors import MOST_COMPARED, NoValidHost, UnknownName, nearest
 from roost.hosts import Hosts, HostTable, HostView
-from roost.hosts.arrays import BoolArray, RowArray
+from roost.hosts.encoded import BoolArray, RowArray
 from roost.model.decision import Decision
 from roost.model.request import RequestSpec
 from roost.questions.records import FunnelStep, Reason, Rejection

@@ -16,9 +16,8 @@ from roost.errors import NoValidHost, UnknownName, nearest
 from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostTable
-from roost.hosts.arrays import RowArray
-from roost.model.aggregate import Aggregate, split_values
-from roost.model.group import ServerGroup
+from roost.hosts.encoded import RowArray
+from roost.model.group import Aggregate, ServerGroup, split_values
 from roost.model.request import RequestSpec
 from roost.scheduler.groups import GroupTracker
 from roost.scheduler.pipeline import Pipeline

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from roost.hosts import HostTable
-from roost.hosts.arrays import Array
+from roost.hosts.encoded import Array
 from roost.hosts.guests import topology_json
 from roost.hosts.instances import NO_PROPERTIES, Instance
 from roost.hosts.numa_cells import host_topology_from_json

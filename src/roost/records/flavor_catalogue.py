@@ -15,8 +15,8 @@ from roost.errors import Conflict, UnknownName
 from roost.model.fields import TEXT_MAPPING, Amount, Checked, Flag, OptionalText, Text
 from roost.model.kinds import Number
 from roost.records.catalogue import EXTRA_SPEC_ROWS
-from roost.records.paging import WHOLE_LIST, Page, PagedTable
 from roost.store.columns import check_rows
+from roost.store.pages import WHOLE_LIST, Page, PagedTable
 from roost.store.reconcile import KeyedRows
 from roost.store.schema import flavor_extra_specs, flavors
 from roost.store.store_clock import PresentTime, stamp_of

@@ -5,6 +5,8 @@ A migration in progress is not an instance: what it holds is listed under `migra
 node reports. Schedulers need no migrations, an export does. `OtherUse` is use that the file does not give: of
 consumers that it does not list, or lists without resources. Of two images or groups with the same name the second is
 identified by its id, because names in a file are unique.
+
+Takes a snapshot of a cloud of Roost's own: fleet, options and servers as one transaction sees them.
 """
 
 from __future__ import annotations
@@ -25,16 +27,21 @@ from roost.hosts.record import PERCENTAGES, default_node_uuid, is_bare_metal
 from roost.model import Flavor
 from roost.model.json_records import to_json
 from roost.model.resources import DISK_GB, MEMORY_MB, MIGRATION, UNLISTED, VCPU, move_of, use_on
+from roost.options.files import Sections
 from roost.records.aggregates import read_aggregate_entries
 from roost.records.catalogue import Entry, read_flavor_entries, read_group_entries, read_image_entries
+from roost.records.decisions import read_latest_options
 from roost.records.node_reader import read_nodes
 from roost.records.node_writer import NodeAllocations
 from roost.records.outages import HeartbeatRule
+from roost.records.server_views import describe_fully, read_server_records
 from roost.records.services import read_service_entries
+from roost.sources.documents import gc_paused
+from roost.sources.snapshot import Snapshot
 from roost.store.reconcile import KeyedRows
 from roost.store.schema import allocations, consumers, migrations
 from roost.store.statements import Row
-from roost.store.store_clock import PresentTime, read_time
+from roost.store.store_clock import PresentTime, StoreClock, read_time
 from roost.store.transactions import reading
 
 _COPIED_FIELDS = (
@@ -299,3 +306,20 @@ def sum_use(node_id: int, allocated: NodeAllocations, server_uuids: set[str], kn
     instances = {uuid for uuid in allocated if known[uuid,]["kind"] != UNLISTED} | server_uuids - leaving
     memory_mb, disk_gb, vcpus = (sum(use[at] for use in uses) for at in range(3))
     return OtherUse(allocated, memory_mb, disk_gb, vcpus, len(instances))
+
+
+def take_snapshot(engine: Engine, times: StoreClock, configured: Sections) -> Snapshot:
+    """The cloud in this database at this moment.
+
+    `configured`: the options by which a scheduler decides, where none has recorded those that it has.
+    """
+    with gc_paused():
+        with reading(engine) as connection:
+            now = times.read(connection)
+            fleet, options = read_fleet_document(connection, now), read_latest_options(connection) or configured
+            found = read_server_records(connection)
+        servers = [
+            describe_fully(each, found.faults.get(each.uuid), found.migrations.get(each.uuid, ()))
+            for each in found.servers
+        ]
+        return Snapshot(now, options, fleet, servers, source="the live cloud")

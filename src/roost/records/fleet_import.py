@@ -58,8 +58,9 @@ from roost.records.node_writer import (
     lock_nodes,
     read_node_keys,
     save_nodes,
+    space_columns,
+    unchanged_space,
 )
-from roost.records.reported_space import space_columns, unchanged_space
 from roost.records.servers import find_servers_on, read_servers, save_servers
 from roost.records.services import save_services
 from roost.sources.documents import gc_paused

@@ -16,11 +16,11 @@ from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, se
 from roost.errors import UnknownName
 from roost.model.uuids import canonical_uuid
 from roost.records.outages import HeartbeatRule, read_heartbeat_rule
-from roost.records.paging import WHOLE_LIST, Page, PagedTable
 from roost.records.servers import IS_LEFT
 from roost.records.services import AGENT
 from roost.store.change_log import GUESTS, NODES, SERVICES, USAGE, ReadPosition, is_unread, split_usage_key
 from roost.store.columns import LARGEST_BIGINT
+from roost.store.pages import WHOLE_LIST, Page, PagedTable
 from roost.store.schema import changes, compute_nodes, servers, services
 from roost.store.statements import read_rows
 from roost.store.store_clock import PresentTime

@@ -21,8 +21,8 @@ from roost.errors import Conflict, UnknownName
 from roost.model.fields import PLAIN_MAPPING, Amount, Checked, Label, OptionalAmount, OptionalText
 from roost.model.image import parse_properties
 from roost.model.kinds import Kind, OneOf, Schema
-from roost.records.paging import WHOLE_LIST, Page, PagedTable
 from roost.store.columns import check_rows
+from roost.store.pages import WHOLE_LIST, Page, PagedTable
 from roost.store.schema import images
 from roost.store.statements import column_in
 from roost.store.store_clock import PresentTime, stamp_of

@@ -12,11 +12,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, false, func, or_
 
 from roost.errors import BadInput, nearest
-from roost.records.regular_expression import LIKE_ESCAPE
 from roost.records.server import DELETED, has_status
-from roost.records.text_search import TextSearch
+from roost.records.text_search import LIKE_ESCAPE, TextSearch
 from roost.store.columns import json_text
-from roost.store.keyset import SortKey
+from roost.store.pages import SortKey
 from roost.store.schema import migrations, servers
 
 SORT_KEYS = {

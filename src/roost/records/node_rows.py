@@ -28,7 +28,7 @@ from roost.model.json_records import to_json
 from roost.model.kinds import FrozenDict
 from roost.model.resources import INSTANCE, MIGRATION, UNLISTED, Amounts
 from roost.model.uuids import canonical_uuid
-from roost.records.reported_space import space_columns
+from roost.records.node_writer import space_columns
 from roost.store.columns import LONG_TEXT, JsonText, as_json_text
 from roost.store.schema import compute_nodes
 from roost.store.statements import Row

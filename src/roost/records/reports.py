@@ -34,8 +34,8 @@ from roost.records.node_writer import (
     lock_nodes,
     sample_host_names,
     save_nodes,
+    space_columns,
 )
-from roost.records.reported_space import space_columns
 from roost.records.services import delete_static_service, record_agent_alive
 from roost.store.change_log import NODES, SERVICES, Change, record_changes
 from roost.store.reconcile import KeyedRows

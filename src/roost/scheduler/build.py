@@ -25,11 +25,12 @@ from roost.options.settings import DEFAULT_ORIGIN, Settings
 from roost.plugins.context import PluginContext, current_context
 from roost.plugins.nova_conf import PluginOptions
 from roost.plugins.registry import FILTERS, WEIGHERS, find_filters, find_weighers
-from roost.scheduler.cloud_options import NOVA, CloudOptions
 from roost.scheduler.incremental.engine import IncrementalEngine
 from roost.scheduler.options import (
     DEFAULT_FILTERS,
+    NOVA,
     NOVA_FILTERS,
+    CloudOptions,
     SchedulerOptions,
 )
 from roost.scheduler.pipeline import MakeEngine, Pipeline

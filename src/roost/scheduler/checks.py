@@ -16,8 +16,8 @@ import numpy as np
 from roost.errors import PluginFailed, RoostError
 from roost.filters.base import Filter, applies_to_rebuild
 from roost.hosts import Hosts, HostTable, HostView, capacity
-from roost.hosts.arrays import BoolArray, RowArray
 from roost.hosts.capacity import DISABLED_TRAIT, ClassCapacity
+from roost.hosts.encoded import BoolArray, RowArray
 from roost.hosts.host_changes import change_host, count_of, enable, name_of, plural, room_remedy
 from roost.model.decision import Step
 from roost.model.remedy import HostChange, Remedy, RequestChange, disk_changes

@@ -16,7 +16,7 @@ import numpy as np
 
 from roost.errors import PluginFailed, RoostError
 from roost.hosts import Hosts, HostTable
-from roost.hosts.arrays import FloatArray, RowArray
+from roost.hosts.encoded import FloatArray, RowArray
 from roost.model.decision import RankedList, ScoredHost, Step
 from roost.model.request import RequestSpec
 from roost.model.resources import AllocationCandidate

@@ -16,9 +16,9 @@ from typing import ClassVar
 import numpy as np
 
 from roost.hosts import Hosts, HostTable, HostView
-from roost.hosts.arrays import BoolArray
+from roost.hosts.encoded import BoolArray
 from roost.hosts.host_changes import label, move_into, move_out_of, name_of
-from roost.model.aggregate import Aggregate
+from roost.model.group import Aggregate
 from roost.model.remedy import Remedy, RequestChange
 from roost.model.request import Destination, RequestSpec
 from roost.model.resources import (

@@ -35,12 +35,11 @@ from roost.records.outages import probe_seconds, save_probe
 from roost.records.recorder import FLUSH_SECONDS, DecisionRecorder
 from roost.records.services import read_hosts_up, save_service_heartbeat
 from roost.scheduler.build import keep_freed_memory
-from roost.scheduler.cloud import BackgroundTask, Cloud
+from roost.scheduler.cloud import BackgroundTask, Cloud, RequestNotifications
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.manager import SchedulerManager, make_endpoints
 from roost.scheduler.options import SchedulerOptions, ServiceOptions
 from roost.scheduler.own_replica import make_host_manager
-from roost.scheduler.replies import RequestNotifications
 from roost.services.lifecycle import Periodic
 from roost.services.logs import set_up_logging
 from roost.services.metrics import Metrics

@@ -21,7 +21,7 @@ from sqlalchemy import Connection
 from roost.best_effort import best_effort
 from roost.errors import DatabaseError
 from roost.hosts import HostTable, HostView, Instance
-from roost.hosts.arrays import Array, RowArray
+from roost.hosts.encoded import Array, RowArray
 from roost.hosts.record import Pair
 from roost.hosts.updates import rebuild_table, set_aggregates, set_instances, set_service, set_usage
 from roost.model import Aggregate

@@ -19,7 +19,7 @@ import numpy as np
 from roost.filters.base import Filter, applies_to_rebuild
 from roost.hosts import Hosts, HostTable
 from roost.model.decision import Ranked, RankedList, Step
-from roost.model.lazy import lazy
+from roost.model.kinds import lazy
 from roost.model.request import RequestSpec
 from roost.model.resources import AllocationCandidate
 from roost.scheduler.checks import Check, capacity_checks, filter_checks, is_forced

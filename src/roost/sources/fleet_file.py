@@ -24,8 +24,8 @@ from roost.hosts import HostRecord, HostTable
 from roost.hosts.record import Pair
 from roost.hosts.table import Run
 from roost.model import Aggregate, Flavor, Image, ServerGroup
-from roost.model.aggregate import split_values
 from roost.model.fields import IDENTIFIER, NAME, refuse_unknown
+from roost.model.group import split_values
 from roost.model.kinds import shown
 from roost.model.uuids import canonical_uuid
 from roost.options.files import LocatedSections

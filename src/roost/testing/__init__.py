@@ -10,7 +10,6 @@
 `roost.testing.strategies` has hypothesis strategies of tables and requests. Start reading at `builders.py`.
 """
 
-from roost.testing.builders import make_hosts, make_records, make_spec
-from roost.testing.contract import check_filter, check_weigher
+from roost.testing.contract import check_filter, check_weigher, make_hosts, make_records, make_spec
 
 __all__ = ["check_filter", "check_weigher", "make_hosts", "make_records", "make_spec"]

@@ -21,9 +21,9 @@ from roost.errors import RoostError
 from roost.filters.availability_zone import AvailabilityZoneFilter
 from roost.filters.base import Filter
 from roost.hosts import HostRecord, Hosts, HostTable
-from roost.hosts.arrays import RowArray
+from roost.hosts.encoded import RowArray
 from roost.model import RequestSpec, Selection
-from roost.model.aggregate import split_values
+from roost.model.group import split_values
 from roost.model.json_records import request_from_json
 from roost.model.numa import derive_topology
 from roost.options.declare import declared

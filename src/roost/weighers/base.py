@@ -20,9 +20,9 @@ import numpy as np
 
 from roost.errors import PluginFailed, RoostError
 from roost.hosts import Hosts, HostTable
-from roost.hosts.arrays import Array, FloatArray
-from roost.model.class_name import NamedByClass
+from roost.hosts.encoded import Array, FloatArray
 from roost.model.request import RequestSpec
+from roost.options.declare import NamedByClass
 
 
 def normalise(raw: FloatArray, minval: float | None = None, maxval: float | None = None) -> FloatArray:

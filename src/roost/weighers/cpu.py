@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from roost.hosts import Hosts, HostTable
-from roost.hosts.arrays import Array
+from roost.hosts.encoded import Array
 from roost.model.request import RequestSpec
 from roost.options.declare import option
 from roost.weighers.base import Weigher

@@ -7,7 +7,7 @@ from operator import attrgetter
 import numpy as np
 
 from roost.hosts import Hosts
-from roost.hosts.arrays import Array
+from roost.hosts.encoded import Array
 from roost.model.request import RequestSpec
 from roost.options.declare import option
 from roost.weighers.base import Weigher

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from roost.hosts import Hosts, HostView
-from roost.hosts.arrays import Array
+from roost.hosts.encoded import Array
 from roost.model.request import RequestSpec
-from roost.model.weight_setting import parse_weight_setting
-from roost.options.declare import option
+from roost.options.declare import option, parse_weight_setting
 from roost.weighers.base import Weigher
 
 

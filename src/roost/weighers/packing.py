@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from roost.hosts import Hosts
-from roost.hosts.arrays import Array, FloatArray
+from roost.hosts.encoded import Array, FloatArray
 from roost.model.request import RequestSpec
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
 from roost.options.declare import option

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from roost.hosts import Hosts, HostTable, pci
-from roost.hosts.arrays import Array
-from roost.model.lazy import IdentityCache
+from roost.hosts.encoded import Array
+from roost.model.kinds import IdentityCache
 from roost.model.request import RequestSpec
 from roost.options.declare import option
 from roost.weighers.base import Weigher

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from roost.hosts import Hosts, HostTable
-from roost.hosts.arrays import Array
+from roost.hosts.encoded import Array
 from roost.model.request import RequestSpec
 from roost.options.declare import option
 from roost.weighers.base import Weigher

@@ -15,7 +15,6 @@ from roost.messages.objects.flavor_image_group import (
     image_from_object,
     image_to_object,
 )
-from roost.messages.objects.legacy import request_from_dicts
 from roost.messages.objects.notifications import legacy_payload, open_payload, request_from_payload, versioned_payload
 from roost.messages.objects.request import (
     flavor_and_image_from_object,
@@ -33,7 +32,7 @@ from roost.messages.objects.selections import (
     selection_to_object,
     versions_for,
 )
-from roost.messages.objects.to_objects import NovaObjects
+from roost.messages.objects.to_objects import NovaObjects, request_from_dicts
 
 __all__ = [
     "NovaObjects",

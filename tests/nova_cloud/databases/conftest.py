@@ -9,8 +9,8 @@ from sqlalchemy import column, create_engine, insert, select, table, text, updat
 from sqlalchemy.engine import make_url
 
 from roost.nova.databases.api import Cell
-from roost.nova.databases.cell_reader import CellReader
 from roost.nova.databases.engines import open_read_only, parse_nova_url
+from roost.nova.databases.followers import CellReader
 from roost.store.engine import parse_database_url
 
 DUMPS = Path(__file__).parent.parent / "dumps"

@@ -8,7 +8,7 @@ from roost.errors import BadInput
 from roost.messages.objects.request import request_from_object
 from roost.model import Aggregate
 from roost.nova.databases.api import CELL0_UUID, ApiReader, CellAddresses
-from roost.scheduler.cloud_options import CellDatabaseOptions
+from roost.scheduler.options import CellDatabaseOptions
 
 
 @pytest.fixture

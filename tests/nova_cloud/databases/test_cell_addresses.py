@@ -5,7 +5,7 @@ import pytest
 
 from roost.errors import DatabaseAddressError
 from roost.nova.databases.api import CellAddresses
-from roost.scheduler.cloud_options import CellDatabaseOptions
+from roost.scheduler.options import CellDatabaseOptions
 
 OWN = "mysql+pymysql://nova:p%40ss@DB.Internal:3306/nova?charset=utf8#part"
 

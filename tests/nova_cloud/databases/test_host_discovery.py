@@ -9,10 +9,10 @@ from tests.nova_cloud.databases.rights import add_user
 from tests.nova_cloud.own_log import own_messages
 
 from roost.errors import DatabaseError, DatabaseRefused, DatabaseUnreachable
+from roost.nova.backend import HostDiscovery
 from roost.nova.databases.api import CELL0_UUID, CellAddresses
 from roost.nova.databases.engines import parse_nova_url
-from roost.nova.host_discovery import HostDiscovery
-from roost.nova.write_rights import REFUSED_SECONDS, RepeatedWrite
+from roost.nova.databases.table_rights import REFUSED_SECONDS, RepeatedWrite
 
 GONE = "mysql+pymysql://nova@127.0.0.1:1/nova"
 
@@ -184,7 +184,7 @@ def test_a_host_that_cannot_be_mapped_is_not_said_to_be(cloud, make_discovery, s
     def refuse(*_):
         raise IntegrityError("", None, Exception(1452, "a foreign key constraint fails"))
 
-    monkeypatch.setattr("roost.nova.host_discovery.insert", refuse)
+    monkeypatch.setattr("roost.nova.backend.insert", refuse)
     with pytest.raises(DatabaseError, match=r"host host1 cannot be mapped to cell cell1: .*foreign key"):
         make_discovery().discover()
     assert unmapped(stored_cell) == ["host1"]

@@ -7,9 +7,9 @@ import pytest
 from tests.nova_cloud.databases.rights import add_user
 
 from roost.nova.databases.api import ApiReader, Cell, CellAddresses
-from roost.nova.databases.cell_reader import CellReader
 from roost.nova.databases.engines import open_read_only, parse_nova_url
-from roost.scheduler.cloud_options import CellDatabaseOptions
+from roost.nova.databases.followers import CellReader
+from roost.scheduler.options import CellDatabaseOptions
 
 USER = "select_only"
 HARMLESS = {"SELECT", "SET", "BEGIN", "COMMIT", "ROLLBACK", "SHOW"}

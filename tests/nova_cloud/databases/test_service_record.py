@@ -12,7 +12,7 @@ from tests.store.servers import LIMITED_USER
 from roost.errors import DatabaseReadOnly, DatabaseRefused
 from roost.nova.backend import HeartbeatRow
 from roost.nova.databases.engines import parse_nova_url
-from roost.nova.write_rights import REFUSED_SECONDS, RepeatedWrite, needs_rights
+from roost.nova.databases.table_rights import REFUSED_SECONDS, RepeatedWrite, needs_rights
 from roost.store.transactions import map_driver_error
 
 

@@ -19,10 +19,10 @@ from roost.questions.explain import list_rejections
 from roost.scheduler.all_options import read_options
 from roost.scheduler.build import build_pipeline
 from roost.scheduler.claiming import ClaimLoop
+from roost.scheduler.cloud import as_objects
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.prefilters import PrefilterOptions
 from roost.scheduler.replica import HostManager
-from roost.scheduler.replies import as_objects
 
 ROOM = {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 8192}, "DISK_GB": {"total": 100}}
 GPU = {"VGPU": {"total": 1}}

@@ -18,8 +18,8 @@ from roost.records.flavor_catalogue import (
     merge_extra_specs,
     update_flavor_description,
 )
-from roost.records.paging import Page, SortBy
 from roost.store import schema
+from roost.store.pages import Page, SortBy
 
 SMALL = NewFlavor("small", vcpus=1, memory_mb=512, flavorid="1")
 

@@ -15,10 +15,10 @@ from roost.ledger.claim import Claim
 from roost.ledger.ledger import Ledger
 from roost.model.resources import Use
 from roost.records.hypervisors import HostedServer, get_hypervisor, list_hypervisors, sum_hypervisors
-from roost.records.paging import Page
 from roost.records.reports import save_report
 from roost.records.services import set_service_flags
 from roost.store import schema
+from roost.store.pages import Page
 
 REPORT = HostRecord(
     "agent",

@@ -19,7 +19,7 @@ from roost.records.image_catalogue import (
     list_images,
     update_image,
 )
-from roost.records.paging import Page, SortBy
+from roost.store.pages import Page, SortBy
 
 PROPERTIES = {"os_distro": "debian", "hw_numa_nodes": "2", "my_own": "thing"}
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from roost.cli.columns import fields, find_columns, titled
+from roost.cli.output import fields, find_columns, titled
 from roost.errors import BadInput
 
 COLUMNS = {"ID": "id", "vCPUs used": "vcpus_used", "MiB": "memory_mb"}

@@ -17,11 +17,11 @@ from roost.compute.tracker import ResourceTracker
 from roost.ledger.claim import claim_for
 from roost.ledger.ledger import Ledger
 from roost.messages.context import RequestContext
+from roost.messages.dispatcher import AGENT_VERSION, ServerMessages
 from roost.messages.in_process import InProcessTransport
 from roost.messages.objects.request import request_to_object
 from roost.messages.objects.selections import SelectedHost, selection_to_object
 from roost.messages.options import RpcOptions
-from roost.messages.server_messages import AGENT_VERSION, ServerMessages
 from roost.model import Flavor, RequestSpec
 from roost.model.resources import move_of
 from roost.records.server import BUILD, Migration, Server, TaskData

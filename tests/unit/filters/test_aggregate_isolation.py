@@ -6,7 +6,7 @@ import pytest
 from roost.filters.aggregate_isolation import AggregateImagePropertiesIsolation, AggregateMultiTenancyIsolation
 from roost.filters.base import applies_to_rebuild
 from roost.model import Aggregate
-from roost.model.aggregate import merged_metadata, raw_values
+from roost.model.group import merged_metadata, raw_values
 from roost.testing import make_hosts, make_spec
 
 

@@ -4,7 +4,7 @@
 import pytest
 
 from roost.errors import FieldError
-from roost.model.aggregate import Aggregate, merged_metadata, raw_values, smallest_value, split_values
+from roost.model.group import Aggregate, merged_metadata, raw_values, smallest_value, split_values
 
 
 def with_values(*values, key="key"):

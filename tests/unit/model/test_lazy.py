@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from roost.model.lazy import lazy
+from roost.model.kinds import lazy
 
 LOOKED_AT = []
 

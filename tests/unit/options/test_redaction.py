@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.options.declare import Declared
-from roost.options.redaction import redact
+from roost.options.names import redact
 
 PLAIN = Declared("DEFAULT", "plain", str, None, "")
 SECRET = Declared("DEFAULT", "secret", str, None, "", secret=True)

@@ -11,7 +11,7 @@ from tests.unit.questions.random_headroom import random_document, random_request
 from roost import Fleet, RequestSpec, Scheduler
 from roost.model import Flavor
 from roost.questions import counting
-from roost.questions.division import fill_by_division
+from roost.questions.counting import fill_by_division
 from roost.questions.headroom import Trial
 
 SEEDS = 40

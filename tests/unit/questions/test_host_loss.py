@@ -5,7 +5,7 @@ import pytest
 
 from roost import Fleet, RequestSpec, Scheduler, ServerGroup
 from roost.model import Flavor
-from roost.questions import host_loss
+from roost.questions import counting
 
 HOST = {"vcpus_total": 8, "total_usable_ram_mb": 8192, "total_usable_disk_gb": 100, "cpu_allocation_ratio": 1.0}
 TWO = RequestSpec(Flavor(2, 2048, root_gb=10))
@@ -106,7 +106,7 @@ def test_a_server_goes_only_where_its_flavor_allows(extra_specs, homeless):
 
 
 def test_where_all_hosts_have_to_be_counted_anew_only_those_with_most_to_lose_are_tried(monkeypatch):
-    monkeypatch.setattr(host_loss, "MOST_RECOUNTED", 2 * (4 + host_loss._SERVERS_OF_A_HOST))
+    monkeypatch.setattr(counting, "MOST_RECOUNTED", 2 * (4 + counting._SERVERS_OF_A_HOST))
     apart = RequestSpec(TWO.flavor, instance_group=ServerGroup("anti-affinity", "apart"))
     worst = worst_loss(scheduler({}, {}, {"instances": [server(1)]}, {}), apart)
     assert (worst.host, worst.fits) == ("h3", 3)

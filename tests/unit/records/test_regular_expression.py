@@ -4,7 +4,7 @@
 import pytest
 
 from roost.errors import BadInput
-from roost.records.regular_expression import like_pattern, parse_regular_expression
+from roost.records.text_search import like_pattern, parse_regular_expression
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from roost.hosts.guests import Guest, SpaceTexts, space_texts
 from roost.hosts.pci import pools_from_json
 from roost.model.numa import InstanceCell
-from roost.records.reported_space import space_columns
+from roost.records.node_writer import space_columns
 
 NUMA = {"cells": [{"id": 0, "cpuset": [], "pcpuset": [0, 1, 2, 3], "memory": 16384, "memory_usage": 6144}]}
 

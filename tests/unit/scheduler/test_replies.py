@@ -4,7 +4,7 @@
 import pytest
 
 from roost.errors import DatabaseUnreachable, NoReadableCell, PlacementUnavailable
-from roost.scheduler.replies import as_nova_errors
+from roost.scheduler.cloud import as_nova_errors
 
 
 @pytest.mark.parametrize(

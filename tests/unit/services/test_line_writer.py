@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from roost.services import line_writer
-from roost.services.line_writer import LineWriter
+from roost.services import log_handlers
+from roost.services.log_handlers import LineWriter
 
 SOON, NEVER = 20.0, 0.01
 
@@ -34,7 +34,7 @@ def write_all(descriptor, text):
 
 @pytest.fixture
 def pipe(monkeypatch):
-    monkeypatch.setattr(line_writer, "MOST_WAITING", 200_000)
+    monkeypatch.setattr(log_handlers, "MOST_WAITING", 200_000)
     made = Pipe(line_about_dropped=lambda count: f"{count} dropped\n")
     yield made
     made.reader.close()  # a write that still waits fails

@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from roost.best_effort import SWALLOWED
-from roost.services import line_writer, log_handlers
+from roost.services import log_handlers
 from roost.services.log_handlers import TolerantLogger, tolerate_failing_handlers
 from roost.services.logs import set_up_logging
 from roost.services.options import LogOptions
@@ -80,7 +80,7 @@ def test_a_formatter_that_raises_fails_nobody():
 
 def test_a_pipe_that_nobody_reads_delays_neither_who_logs_nor_the_end(monkeypatch):
     monkeypatch.setattr(log_handlers, "FLUSH_SECONDS", 0.01)
-    monkeypatch.setattr(line_writer, "MOST_WAITING", 100_000)
+    monkeypatch.setattr(log_handlers, "MOST_WAITING", 100_000)
     reader, end = os.pipe()
     before = lost_lines()
     stream = set_up(os.fdopen(end, "w"))

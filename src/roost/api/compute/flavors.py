@@ -42,7 +42,7 @@ from roost.records.flavor_catalogue import (
     merge_extra_specs,
     update_flavor_description,
 )
-from roost.records.paging import Page, SortBy
+from roost.store.pages import Page, SortBy
 
 
 class Values(NamedTuple):

@@ -18,7 +18,7 @@ from roost.api.microversions import Microversion, v
 from roost.errors import BadInput, UnknownName
 from roost.model.uuids import is_uuid
 from roost.records.hypervisors import HypervisorRecord, get_hypervisor, list_hypervisors, sum_hypervisors
-from roost.records.paging import Page
+from roost.store.pages import Page
 
 CPU_INFO_AS_OBJECT, UUIDS, EMPTY_SERVERS, WITHOUT_AMOUNTS = v(28), v(53), v(75), v(88)
 """Since when cpu_info is no text, ids are uuids, a hypervisor without servers says so, and amounts are left out."""

@@ -16,8 +16,7 @@ from pydantic import ConfigDict, Field, RootModel, ValidationError
 from roost.api.call import Call, CurrentCall, accepted, answer, named_in_body
 from roost.api.compute.body_types import ABSENT, Body, Name
 from roost.api.compute.new_servers import admin_password, find_flavor, find_image
-from roost.api.compute.server_bodies import DiskConfig, Text, WrittenDetails, check_keys, refuse_unsupported
-from roost.api.compute.server_metadata import Metadata
+from roost.api.compute.server_bodies import DiskConfig, Metadata, Text, WrittenDetails, check_keys, refuse_unsupported
 from roost.api.compute.servers import describe_changed_server
 from roost.api.microversions import v
 from roost.api.problems import text_of_invalid

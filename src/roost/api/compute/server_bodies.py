@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of requests for new servers, as clients send them: bounds and lengths are nova's."""
+"""Bodies of requests for new servers, as clients send them: bounds and lengths are nova's.
+
+Metadata of a server: texts that clients attach to it.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,92 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
+from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from roost.api.call import Call
-from roost.api.compute.body_types import ABSENT, Body, GuestName, IPv4, IPv6, Name, Positive
-from roost.api.compute.server_metadata import Metadata
+from roost.api.call import Call, CurrentCall, accepted, answer
+from roost.api.compute.body_types import (
+    ABSENT,
+    Body,
+    GuestName,
+    IPv4,
+    IPv6,
+    MetadataKey,
+    MetadataValue,
+    Name,
+    Positive,
+)
 from roost.api.microversions import v
-from roost.errors import BadInput
+from roost.errors import BadInput, UnknownName
+
+INDEX, SHOW, CREATE, UPDATE, UPDATE_ALL, DELETE = (
+    f"os_compute_api:server-metadata:{name}" for name in ("index", "show", "create", "update", "update_all", "delete")
+)
+
+Metadata = Annotated[
+    dict[MetadataKey, MetadataValue],
+    Field(max_length=128, json_schema_extra={"additionalProperties": False}),  # other keys than the pattern allows
+]
+_MISSING = "Metadata item was not found"
+
+
+class MetadataBody(Body):
+    """Entries to be set."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"metadata": {"role": "web"}}]})
+
+    metadata: Metadata
+
+
+class MetadataItemBody(Body):
+    """One entry to be set."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"meta": {"role": "web"}}]})
+
+    meta: Annotated[Metadata, Field(min_length=1, max_length=1)]
+
+
+def list_metadata(server_id: str, call: CurrentCall) -> Response:
+    """All entries."""
+    return answer({"metadata": dict(call.find_server(server_id, INDEX).metadata)})
+
+
+def add_metadata(server_id: str, body: MetadataBody, call: CurrentCall) -> Response:
+    """Set these entries, and leave the others."""
+    found = call.client.set_server_metadata(call.find_server(server_id, CREATE).uuid, body.metadata)
+    return answer({"metadata": found["metadata"]})
+
+
+def replace_metadata(server_id: str, body: MetadataBody, call: CurrentCall) -> Response:
+    """Set these entries, and remove the others."""
+    uuid = call.find_server(server_id, UPDATE_ALL).uuid
+    return answer({"metadata": call.client.set_server_metadata(uuid, body.metadata, replace=True)["metadata"]})
+
+
+def show_metadata_item(server_id: str, key: str, call: CurrentCall) -> Response:
+    """One entry."""
+    found = call.find_server(server_id, SHOW).metadata
+    if key not in found:
+        raise UnknownName(_MISSING)
+    return answer({"meta": {key: found[key]}})
+
+
+def set_metadata_item(server_id: str, key: str, body: MetadataItemBody, call: CurrentCall) -> Response:
+    """Set one entry."""
+    if key not in body.meta:
+        raise BadInput("Request body and URI mismatch")
+    call.client.set_server_metadata(call.find_server(server_id, UPDATE).uuid, body.meta)
+    return answer({"meta": body.meta})
+
+
+def delete_metadata_item(server_id: str, key: str, call: CurrentCall) -> Response:
+    """Remove one entry."""
+    found = call.find_server(server_id, DELETE)
+    if key not in found.metadata:
+        raise UnknownName(_MISSING)
+    call.client.delete_server_metadata(found.uuid, key)
+    return accepted(204)
+
 
 Text = Annotated[str, Field(max_length=255)]
 Count = Annotated[int, Field(ge=1, le=1000)]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server groups: list, show, create, delete. A group has a list of one policy; since 2.64 a policy, with rules."""
+"""Server groups: list, show, create, delete. A group has a list of one policy; since 2.64 a policy, with rules.
+
+Limits of a project: what it uses; Roost limits nothing.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,54 @@ from pydantic import ConfigDict, Field
 from roost.api.call import Call, CurrentCall, accepted, answer
 from roost.api.compute.body_types import ABSENT, LARGEST_NUMBER, Body, Name, Positive
 from roost.api.compute.server_list import PageLimit, page_size
-from roost.api.microversions import v
+from roost.api.microversions import Microversion, v
 from roost.errors import BadInput
-from roost.records.group_catalogue import GroupRecord, NewGroup, create_group, delete_group, get_group, list_groups
+from roost.records.group_catalogue import (
+    GroupRecord,
+    NewGroup,
+    count_groups,
+    create_group,
+    delete_group,
+    get_group,
+    list_groups,
+)
+
+UNLIMITED = -1
+_ALWAYS = (
+    *("maxTotalInstances", "maxTotalCores", "maxTotalRAMSize", "maxTotalKeypairs", "maxServerMeta"),
+    *("maxServerGroups", "maxServerGroupMembers"),
+)
+_ENDING: tuple[tuple[Microversion, dict[str, int]], ...] = (
+    (v(36), dict.fromkeys(("maxSecurityGroups", "maxSecurityGroupRules", "maxTotalFloatingIps"), UNLIMITED)),
+    (v(36), {"totalSecurityGroupsUsed": 0, "totalFloatingIpsUsed": 0}),
+    (v(39), {"maxImageMeta": UNLIMITED}),
+    (v(57), {"maxPersonality": UNLIMITED, "maxPersonalitySize": UNLIMITED}),
+)
+"""Version that no longer has them -> limits and counts of what Roost does not have."""
+OTHER_PROJECT = "os_compute_api:limits:other_project"
+
+
+def show_limits(
+    call: CurrentCall,
+    tenant_id: Annotated[str | None, Query(max_length=255)] = None,
+    reserved: Annotated[str | None, Query(max_length=255, description="nothing is reserved: no effect")] = None,
+) -> Response:
+    """Show what a project uses, by default the caller's own."""
+    project = call.caller.project_id
+    if tenant_id is not None and tenant_id != project:
+        call.authorize(OTHER_PROJECT)
+        project = tenant_id
+    use = call.parts.servers.count_use(project)
+    absolute = dict.fromkeys(_ALWAYS, UNLIMITED) | {
+        "totalInstancesUsed": use.servers,
+        "totalCoresUsed": use.vcpus,
+        "totalRAMUsed": use.memory_mb,
+        "totalServerGroupsUsed": count_groups(call.parts.engine, project),
+    }
+    for end, limits in _ENDING:
+        absolute |= limits if call.version < end else {}
+    return answer({"limits": {"rate": [], "absolute": absolute}})
+
 
 RULE = "os_compute_api:os-server-groups"
 SHOWS_OWNER, SOFT, ONE_POLICY = v(13), v(15), v(64)

@@ -17,7 +17,7 @@ from roost.api.image.images import Visibility, describe_image
 from roost.api.microversions import parse_time
 from roost.errors import BadInput
 from roost.records.image_catalogue import ImageFilters, Range, list_images
-from roost.records.paging import Page, SortBy
+from roost.store.pages import Page, SortBy
 
 DEFAULT_LIMIT = 25
 """Images on a page, where the client does not say; Glance's."""

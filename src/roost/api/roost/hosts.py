@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hosts with what is free on each, as schedulers see them."""
+"""The hosts with what is free on each, as schedulers see them.
+
+A snapshot of the whole cloud, as `roost snapshot save` writes it.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,33 @@ from roost.errors import UnknownName
 from roost.hosts import HostRecord
 from roost.hosts.record import describe_host
 from roost.model.resources import DISK_GB, MEMORY_MB, VCPU
+from roost.records.fleet_export import take_snapshot
 from roost.records.hypervisors import list_node_ids
 from roost.records.node_reader import read_nodes
 from roost.records.outages import read_heartbeat_rule
-from roost.records.paging import Page
 from roost.records.services import read_last_heartbeats
 from roost.services.options import HeartbeatOptions
+from roost.sources.snapshot import Snapshot, deciding_options
+from roost.store.pages import Page
 from roost.store.transactions import database_errors
+
+MEDIA = "application/gzip"
+
+
+def save(call: CurrentCall) -> Response:
+    """All that is known of the cloud at this moment: the content of a file for `roost ... --from FILE`."""
+    with call.parts.fleet_work.share():
+        content = snapshot_for(call).to_bytes()
+    return Response(
+        content, media_type=MEDIA, headers={"Content-Disposition": 'attachment; filename="snapshot.roost"'}
+    )
+
+
+def snapshot_for(call: Call) -> Snapshot:
+    """The cloud as it is now."""
+    parts = call.parts
+    return take_snapshot(parts.engine, parts.servers.times, deciding_options(parts.settings))
+
 
 FREE = {"vcpus_free": VCPU, "memory_mb_free": MEMORY_MB, "disk_gb_free": DISK_GB}
 Record = dict[str, Any]

@@ -25,7 +25,7 @@ from roost.api.bounded_work import Deadline, Overloaded
 from roost.api.call import Call, CurrentCall, answer, named_in_body
 from roost.api.compute.server_list import next_links
 from roost.api.roost.decisions import NO_VALID_HOST
-from roost.api.roost.snapshots import snapshot_for
+from roost.api.roost.hosts import snapshot_for
 from roost.client.interface import CloudClient
 from roost.errors import BadInput, RemoteNoValidHost
 from roost.library import Scheduler

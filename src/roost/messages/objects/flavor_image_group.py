@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.errors import FieldError
-from roost.messages.objects.envelope import close_envelope, is_envelope, open_record
-from roost.messages.objects.unheld_fields import fields_to_send, store_unheld
+from roost.messages.objects.envelope import close_envelope, fields_to_send, is_envelope, open_record, store_unheld
 from roost.model import Flavor, Image, ServerGroup
 from roost.model.fields import (
     AMOUNT,

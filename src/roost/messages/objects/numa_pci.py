@@ -13,8 +13,14 @@ from typing import Any
 from roost.errors import FieldError
 from roost.hosts.numa_cells import HostTopology, host_topology_from_json
 from roost.hosts.pci import Pools, pools_from_json
-from roost.messages.objects.envelope import close_envelope, is_envelope, open_list, open_record
-from roost.messages.objects.unheld_fields import fields_to_send, store_unheld
+from roost.messages.objects.envelope import (
+    close_envelope,
+    fields_to_send,
+    is_envelope,
+    open_list,
+    open_record,
+    store_unheld,
+)
 from roost.model.fields import AMOUNT, MAPPING, OPTIONAL_AMOUNT, OPTIONAL_TEXT, listed, make_record
 from roost.model.image_property_values import parse_cpu_set
 from roost.model.numa import InstanceCell, InstanceTopology, cpus_from_json, topology_from_json

@@ -10,8 +10,16 @@ from uuid import NAMESPACE_DNS, UUID, uuid5
 
 from roost.errors import FieldError
 from roost.hosts.numa_cells import OvercommitLimits
-from roost.messages.objects.envelope import close_envelope, close_list, is_envelope, open_list, open_record
-from roost.messages.objects.unheld_fields import Message, fields_to_send, store_unheld
+from roost.messages.objects.envelope import (
+    Message,
+    close_envelope,
+    close_list,
+    fields_to_send,
+    is_envelope,
+    open_list,
+    open_record,
+    store_unheld,
+)
 from roost.model.fields import AMOUNT, OPTIONAL_TEXT, TEXT, lenient_parsers, listed, make_record, parse_present
 from roost.model.kinds import Parser
 from roost.model.request import (

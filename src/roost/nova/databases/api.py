@@ -29,9 +29,9 @@ from roost.errors import BadInput, DatabaseAddressError, FieldError
 from roost.model import Aggregate, ServerGroup
 from roost.model.fields import MAPPING
 from roost.model.group import MAX_SERVER
-from roost.nova.databases.cells import OVERLAP
 from roost.nova.databases.engines import parse_nova_url, reading
 from roost.nova.databases.tables import (
+    OVERLAP,
     aggregate_hosts,
     aggregate_metadata,
     aggregates,
@@ -45,7 +45,7 @@ from roost.nova.databases.tables import (
     request_specs,
 )
 from roost.records.node_rows import JsonCache
-from roost.scheduler.cloud_options import API_DATABASE, CellDatabaseOptions
+from roost.scheduler.options import API_DATABASE, CellDatabaseOptions
 from roost.store.engine import redacted_url
 from roost.store.statements import MOST_KEYS, in_chunks
 

@@ -3,20 +3,23 @@
 
 Names of users come from the server: on MariaDB a user is a name with a pattern of hosts, of which the address of the
 database says only the name.
+
+What becomes of a write to nova's databases without the right to it: one line that says which right is missing.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from sqlalchemy import Connection, MetaData, Table, select, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
-from roost.errors import DatabaseError
+from roost.errors import DatabaseError, DatabaseReadOnly, DatabaseRefused
 from roost.nova.databases.engines import POSTGRESQL, open_read_only, reading
 
 _DENIED = ("1142", "1143", "42501")
@@ -231,3 +234,40 @@ def _message_of(error: DBAPIError) -> str:
     """First line of the driver's message."""
     cause = error.orig
     return str(cause.args[-1] if cause and cause.args else cause).partition("\n")[0]
+
+
+REFUSED_SECONDS = 300.0
+"""How long to wait after a write that was refused: rights do not change often."""
+
+
+@contextmanager
+def needs_rights(url: URL, rights: str, table: str) -> Iterator[None]:
+    """In this context the hint of a DatabaseRefused is the GRANT that helps, if a right is missing."""
+    try:
+        yield
+    except DatabaseRefused as error:
+        grant = find_missing_grant(error, url, rights, table)
+        if not grant:
+            raise
+        raise DatabaseRefused(error.message, f"it needs: {grant}") from error
+
+
+class RepeatedWrite:
+    """A write that is repeated at an interval, and rarely while it is refused."""
+
+    def __init__(self, write: Callable[[], object], seconds: Callable[[], float]) -> None:
+        """`seconds`: the time between two writes."""
+        self._write, self._interval, self._is_refused = write, seconds, False
+
+    def run(self) -> None:
+        """Write once."""
+        self._is_refused = False
+        try:
+            self._write()
+        except (DatabaseRefused, DatabaseReadOnly):
+            self._is_refused = True
+            raise
+
+    def seconds(self) -> float:
+        """Time until the next write."""
+        return max(self._interval(), REFUSED_SECONDS) if self._is_refused else self._interval()

@@ -25,9 +25,9 @@ from roost.model.kinds import OfType
 from roost.model.uuids import UUID, canonical_uuid
 from roost.options.settings import Settings
 from roost.records.servers import save_server_state
+from roost.scheduler.cloud import NO_VALID_HOST, no_host_reason
 from roost.scheduler.drivers import Driver
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replies import NO_VALID_HOST, no_host_reason
 
 DATA = "nova_object.data"
 _UUIDS = ListOf(UUID)

@@ -46,7 +46,7 @@ from roost.nova.icehouse.outcomes import (
 )
 from roost.records.servers import find_known_servers, save_server_scheduled
 from roost.scheduler.claiming import Replica
-from roost.scheduler.replies import as_dicts
+from roost.scheduler.cloud import as_dicts
 from roost.scheduler.rounds import plan_claims, read_held
 
 if TYPE_CHECKING:

@@ -29,12 +29,11 @@ from roost.nova.shadow.live_requests import EVENT_TYPES, LiveRequests
 from roost.nova.shadow.trial import DryGranter, RecordingChooser, TrialDecision
 from roost.options.settings import Settings
 from roost.scheduler.claiming import Placement
-from roost.scheduler.cloud import BackgroundTask, Cloud
-from roost.scheduler.cloud_options import ShadowOptions
+from roost.scheduler.cloud import BackgroundTask, Cloud, RequestNotifications
 from roost.scheduler.drivers import Driver
 from roost.scheduler.manager import NEWEST, SchedulerEndpoint, SchedulerManager
+from roost.scheduler.options import ShadowOptions
 from roost.scheduler.process import SchedulerService
-from roost.scheduler.replies import RequestNotifications
 from roost.services.metrics import Metrics
 
 MOST_TRIES = 3

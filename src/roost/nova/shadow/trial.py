@@ -19,7 +19,7 @@ import numpy as np
 
 from roost.errors import RoostError
 from roost.hosts import HostTable
-from roost.hosts.arrays import FloatArray, RowArray
+from roost.hosts.encoded import FloatArray, RowArray
 from roost.hosts.record import Pair
 from roost.ledger.claim import Claim, GroupPlaces, HeldNode, MemberHosts
 from roost.ledger.operations import Move

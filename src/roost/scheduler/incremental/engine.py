@@ -19,7 +19,7 @@ import numpy as np
 from roost.errors import RoostError
 from roost.filters.base import Filter
 from roost.hosts import Hosts, HostTable
-from roost.hosts.arrays import RowArray
+from roost.hosts.encoded import RowArray
 from roost.model.decision import RankedList, Step
 from roost.model.group import ServerGroup
 from roost.model.request import NO_PARAMS, RequestSpec

@@ -20,8 +20,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from roost.hosts import HostTable
-from roost.hosts.arrays import FloatArray, RowArray
-from roost.model.lazy import lazy
+from roost.hosts.encoded import FloatArray, RowArray
+from roost.model.kinds import lazy
 from roost.model.request import RequestSpec
 from roost.scheduler.full_scan import Scale, Span, Term, is_constant, keys_of, weight_of
 from roost.scheduler.search import Uncacheable

@@ -16,9 +16,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import numpy as np
 
 from roost.hosts import Hosts, HostTable
-from roost.hosts.arrays import FloatArray, RowArray
+from roost.hosts.encoded import FloatArray, RowArray
 from roost.model.decision import ScoredHost
-from roost.model.lazy import lazy
+from roost.model.kinds import lazy
 from roost.model.request import RequestSpec
 from roost.scheduler.full_scan import NO_SPREAD, Span, Term, keys_of, make_terms, weight_of
 from roost.scheduler.incremental.order import (

@@ -16,10 +16,10 @@ from typing import TypeVar
 import numpy as np
 
 from roost.hosts import Hosts, HostTable, capacity
-from roost.hosts.arrays import FloatArray, RowArray
+from roost.hosts.encoded import FloatArray, RowArray
 from roost.model.decision import Step
 from roost.model.group import ServerGroup
-from roost.model.lazy import IdentityCache
+from roost.model.kinds import IdentityCache
 from roost.model.request import RequestSpec
 from roost.scheduler.checks import Check, filter_check, with_details
 from roost.scheduler.incremental.ranking import Ranking

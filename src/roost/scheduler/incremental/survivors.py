@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from roost.hosts import Hosts, HostTable, capacity
-from roost.hosts.arrays import Array, BoolArray, RowArray
+from roost.hosts.encoded import Array, BoolArray, RowArray
 from roost.model.decision import Step
-from roost.model.lazy import lazy
+from roost.model.kinds import lazy
 from roost.scheduler.checks import Check, narrow
 from roost.scheduler.search import Uncacheable
 

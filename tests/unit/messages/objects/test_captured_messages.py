@@ -7,9 +7,9 @@ import pytest
 
 from roost.hosts import Instance
 from roost.messages.objects.aggregates_instances import aggregates_from_object, instances_from_object
-from roost.messages.objects.legacy import request_from_dicts
 from roost.messages.objects.request import request_from_object, request_to_object
 from roost.messages.objects.selections import SelectedHost, selection_from_object, selection_to_object
+from roost.messages.objects.to_objects import request_from_dicts
 from roost.model import Aggregate, Flavor, Image, RequestSpec, Retry
 from roost.model.request import Limits, RequestLevelParams
 

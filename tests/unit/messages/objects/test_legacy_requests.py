@@ -4,8 +4,8 @@
 import pytest
 
 from roost.errors import FieldError
-from roost.messages.objects.legacy import request_from_dicts
 from roost.messages.objects.request import request_from_object
+from roost.messages.objects.to_objects import request_from_dicts
 from roost.model import Destination, Flavor, Image, RequestSpec, Retry, ServerGroup
 from roost.model.numa import InstanceCell, InstanceTopology
 from roost.model.pci import PciRequest

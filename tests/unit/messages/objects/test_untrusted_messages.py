@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from roost.errors import BadInput
 from roost.messages.objects.aggregates_instances import aggregates_from_object, instances_from_object
-from roost.messages.objects.legacy import request_from_dicts
 from roost.messages.objects.notifications import legacy_payload, versioned_payload
 from roost.messages.objects.request import request_from_object, request_to_object
 from roost.messages.objects.selections import SelectedHost, selection_from_object
-from roost.messages.objects.to_objects import NovaObjects
+from roost.messages.objects.to_objects import NovaObjects, request_from_dicts
 from roost.model import RequestSpec
 
 RECORDED = Path(__file__).parents[3] / "wire" / "recorded"

@@ -14,11 +14,11 @@ from roost.messages.in_process import InProcessTransport
 from roost.nova.icehouse.methods import LegacyMethods
 from roost.options.read import read_settings
 from roost.scheduler.all_options import option_owners
+from roost.scheduler.cloud import RequestNotifications
 from roost.scheduler.drivers import find_driver
 from roost.scheduler.manager import SchedulerManager
 from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions
 from roost.scheduler.own_replica import make_host_manager
-from roost.scheduler.replies import RequestNotifications
 from roost.services.metrics import Metrics
 from roost.store.schema import compute_nodes, inventories, servers
 

@@ -7,7 +7,7 @@ import os
 import pytest
 from tests.clocks import HandClock
 
-from roost.scheduler.json_options import MOST_BYTES, JsonOptionsFile
+from roost.scheduler.manager import MOST_BYTES, JsonOptionsFile
 
 
 @pytest.fixture
