@@ -8,7 +8,6 @@ import pytest
 import requests
 from tests.api.cloud import wait_for
 
-from roost.cli import client_command
 from roost.client.rpc_client import RpcClient
 from roost.messages.context import RequestContext
 from roost.messages.loopback import LoopbackTransport
@@ -28,7 +27,7 @@ def by_messages(cloud, roost, monkeypatch):
 
     def run(*arguments):
         with monkeypatch.context() as patched:
-            patched.setattr(client_command, "open_client", open_client)
+            patched.setattr("roost.client.rpc_client.open_client", open_client)
             code, record, problem = roost(*arguments)
         assert (code, problem) == (0, "")
         return record

@@ -21,7 +21,6 @@ from roost.api.microversions import NEWEST
 from roost.api.process import HttpServer, open_listener
 from roost.api.roost.events import EventFeed, EventLog, Stream
 from roost.api.routes import ROUTES
-from roost.cli import client_command
 from roost.client.rpc_client import RpcClient
 from roost.messages.context import RequestContext
 from roost.messages.loopback import LoopbackTransport
@@ -194,7 +193,7 @@ def by_messages(cloud):
 def test_the_command_says_so_too_and_can_be_tried_again(cloud, roost, full, monkeypatch, asks_conductor):
     """D34: exit code 4, as for a cloud that cannot be reached; by messages it was 3."""
     if asks_conductor:
-        monkeypatch.setattr(client_command, "open_client", by_messages(cloud))
+        monkeypatch.setattr("roost.client.rpc_client.open_client", by_messages(cloud))
     many = ["server", "create", "no-room", "--flavor", "small", "--count", "100", "--no-wait", "--os-cloud", "roost"]
     code, _, problem = roost(*many)
     assert (code, "database is full" in problem) == (4, True), problem

@@ -12,7 +12,6 @@ import pytest
 from tests.cli.fake_conductor import FakeConductor
 from tests.flow.cloud import TurnedClock
 
-from roost.cli import client_command
 from roost.cli.main import main
 from roost.client.rpc_client import RpcClient
 from roost.messages.context import RequestContext
@@ -166,6 +165,6 @@ class CloudRun:
 def cloud(capsys, monkeypatch):
     """Commands for a cloud whose conductor is in memory."""
     made = CloudRun(capsys)
-    monkeypatch.setattr(client_command, "open_client", made.open_client)
+    monkeypatch.setattr("roost.client.rpc_client.open_client", made.open_client)
     yield made
     made.transport.close()

@@ -7,7 +7,6 @@ import pytest
 from sqlalchemy import select
 from tests.flow.whole_cloud import WholeCloud
 
-from roost.cli import client_command
 from roost.cli.main import main
 from roost.client.rpc_client import RpcClient
 from roost.errors import HypervisorError
@@ -36,7 +35,7 @@ def roost(cloud, capsys, monkeypatch):
         context = RequestContext.new("req-1", "admin", project or "admin", is_admin=True)
         return RpcClient(cloud.transport, RpcOptions(), context)
 
-    monkeypatch.setattr(client_command, "open_client", open_client)
+    monkeypatch.setattr("roost.client.rpc_client.open_client", open_client)
 
     def run(*arguments):
         code = main([*arguments, "-f", "json"], cloud.clock)

@@ -16,13 +16,17 @@ def test_servers_that_came_and_went_are_forgotten_in_memory(tmp_path):
     tracemalloc.start()
     try:
         come_and_go(cloud)  # caches fill
-        before = traced_bytes()
-        come_and_go(cloud)
-        grown = traced_bytes() - before
+        grown = [growth_of_a_round(cloud) for _ in range(3)]
     finally:
         tracemalloc.stop()
     cloud.close()
-    assert grown < MOST_BYTES * SERVERS
+    assert min(grown) < MOST_BYTES * SERVERS  # what else the process does meanwhile, and caches that fill, only add
+
+
+def growth_of_a_round(cloud):
+    before = traced_bytes()
+    come_and_go(cloud)
+    return traced_bytes() - before
 
 
 def come_and_go(cloud):
