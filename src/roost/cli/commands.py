@@ -180,3 +180,8 @@ class Commands(CommandManager):
     def __init__(self) -> None:
         super().__init__()
         self.commands: dict[str, Any] = dict(COMMANDS)
+
+    def add_command(self, name: str, command_class: Any) -> None:
+        """Add a command; cliff's own `help` and `complete` do not replace those of the table."""
+        if name not in COMMANDS:
+            super().add_command(name, command_class)

@@ -118,7 +118,6 @@ class Roost(App):
             version=roost.__version__,
             command_manager=Commands(),
         )
-        self.command_manager.commands.update(COMMANDS)  # cliff has put its own `help` and `complete` among them
         self.options = self.parser.parse_args([])
 
     def build_option_parser(self, description: Any, version: Any, argparse_kwargs: Any = None) -> Parser:
