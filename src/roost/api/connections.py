@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which connections are kept when there are too many: those that wait for their client go first.
+"""Connections of clients: strict HTTP/1.1, and which are kept when there are too many.
 
-They are counted where the socket is accepted: what never finishes its TLS handshake, or never sends a request, counts
-too. Before a request is whole nothing has been done for it, so that its connection can be closed without harm.
-
-HTTP/1.1 without leniency: a message that somebody else could read in another way is refused.
+Those that wait for their client go first. They are counted where the socket is accepted: what never finishes its TLS
+handshake, or never sends a request, counts too. Before a request is whole nothing has been done for it, so that its
+connection can be closed without harm.
 
 RFC 9112 lets a server accept more than it defines: lines that end with LF alone, folded lines, a length beside
 chunks. A proxy in front may see the end of such a message elsewhere, and then takes the rest for the request of
-another client (request smuggling).
+another client (request smuggling). So what somebody else could read in another way is refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all commands share that ask a cloud: which cloud it is, waiting with progress, dry runs, failures.
 
-A `CloudClient` over a snapshot: it answers what can be read, and refuses to change anything.
+A snapshot can be asked instead of a cloud (`SnapshotClient`): it answers what can be read, and refuses changes.
 """
 
 from __future__ import annotations

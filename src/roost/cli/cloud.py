@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost cloud ...`: try the connections and rights that a scheduler in a nova cloud needs.
-
-`roost shadow ...`: what shadow mode found.
-"""
+"""`roost cloud ...`, `roost shadow ...`: try what a scheduler needs in a nova cloud, sum up shadow mode's records."""
 
 from __future__ import annotations
 

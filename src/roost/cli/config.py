@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost config ...` and `roost policy sample`: check config files, show the values in effect, print sample files.
+"""`roost config ...`, `roost policy sample`, `roost fleet schema`: check config files, show values, print samples.
 
-The sample of the policy is a policy.yaml: all rules of the API with their defaults.
-
-`roost fleet schema`: the JSON schema of fleet files.
+The sample of the policy is a policy.yaml: all rules of the API with their defaults. The schema of fleet files is a
+JSON schema.
 """
 
 from __future__ import annotations

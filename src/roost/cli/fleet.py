@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roost fleet ...`: the JSON schema of a fleet file, its import into the database, and export from it.
-
-`roost snapshot save`: what is known of a cloud at this moment, as one file.
-"""
+"""`roost fleet ...`, `roost snapshot save`: a fleet file into and out of the database, a cloud as one file."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Printing of results: a Report as a table, CSV or plain values, or its whole record as JSON or YAML.
 
-Also progress bars, and files that commands write: readers never see a partial one.
-
-Columns of reports, and which of them `-c` names.
+`-c` names columns of a report. Also progress bars, and files that commands write: readers never see a partial one.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands about users, projects and tokens share: they work on the database, without the API.
+"""`roost project ...`, `roost user ...`, `roost token ...`: who may use the API, kept in the database.
 
-`roost project ...`: projects, to which servers belong and in which users have roles.
-
-`roost user ...`: users of the API, with their passwords and roles.
-
-`roost token ...`: tokens for scripts. A token is shown once, when it is made; then only its id.
+The commands work on the database, without the API. Servers belong to projects, and users have roles in them. A token,
+for scripts, is shown once, when it is made; then only its id.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ another host changes nothing, and an agent that was killed goes on at its next s
 Each agent has a queue of its own. The process is ready once all hosts are reported and messages reach all agents.
 What agents left behind when they were stopped is resumed after that, beside new messages.
 
-Compares the guests of the hypervisor with the records of servers.
+`HypervisorComparison` compares the guests of the hypervisor with the records of servers:
 
 | found | what is done |
 | --- | --- |

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The janitor: finishes or gives up what a process that died, or a message that was lost, left behind.
 
-Every conductor has one; two that find the same server do no harm, for its generation lets one of them win.
+`Janitor` goes on with tasks of servers that have stalled. `GuestRemovalNotices` reminds agents of guests that servers
+left behind on their hosts, until they acknowledge; the process that took the step has sent the first notice.
 
-Sends the notices about guests that servers have left behind again, until agents have acknowledged them.
-
-The first notice is sent by the process that took the step. Every conductor looks for those that were not
-acknowledged; the record lets one of them send each.
+Every conductor does all of it. Two that find the same server do no harm: its generation lets one of them win, and the
+record of a guest's removal lets one of them send each notice.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Start reading at `ConductorManager`: each part has the methods of one subject.
 | clients | create_servers, list_hosts, ... | checks, takes the first step, answers, then goes on |
 | agents and conductors | build_instances, ... | context, server_uuid, generation; not answered |
 
-Decisions of the schedulers as clients see them. For admins: hosts and reasons are theirs alone.
+Decisions of the schedulers are shown to admins only: they name hosts, and reasons that name hosts.
 """
 
 from __future__ import annotations

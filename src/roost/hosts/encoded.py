@@ -2,9 +2,8 @@
 """Dictionary-encoded columns: a small integer (the code) per host, and a list of the distinct values.
 
 Hosts share few distinct aggregate sets, hypervisor types or CPU models. A rule is therefore evaluated once per
-distinct value, and its answers are spread to the rows with one `take`.
-
-Type aliases of the numpy arrays that filters and weighers take and return.
+distinct value, and its answers are spread to the rows with one `take`. Also here: the types of the numpy arrays that
+filters and weighers take and return.
 """
 
 from __future__ import annotations

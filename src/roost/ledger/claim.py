@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A claim: amounts of resource classes of one node, for one instance.
+"""A claim: amounts of resource classes of one node, for one instance; and an undo log for claims made in memory.
 
-Undo log of a unit of work: an operation that fails is rolled back to its savepoint, the others stay.
+With the undo log an operation that fails is rolled back to its savepoint, while others of its transaction stay.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ledger: claims resources of nodes for consumers. However many schedulers claim, no node is overbooked.
 
-A transaction: lock groups and nodes (`locked_read.py`), apply operations in memory (`operations.py`), write the
-differences (`write_back.py`), commit. A claim for one new instance is a single statement on PostgreSQL
-(`OneStatementClaim`). Group commit: jobs that wait at the same time share a transaction, because a disk does some
-hundred commits a second.
+A transaction: lock and read what its operations need (`load_unit_of_work`), apply them in memory (`operations.py`),
+write the differences (`write_back.py`), commit. Locks are always taken in the same order, so that transactions wait
+for each other but cannot deadlock: groups by id (`groups.py`), then nodes by id (`nodes.py`).
 
-Locks and reads the part of the ledger that some operations need, as a `UnitOfWork`.
-
-Locks are always taken in the same order, so that transactions wait for each other but cannot deadlock: groups by id
-(`groups.py`), then nodes by id (`nodes.py`).
+A claim for one new instance is a single statement on PostgreSQL (`OneStatementClaim`). Group commit: jobs that wait
+at the same time share a transaction, because a disk does some hundred commits a second.
 """
 
 from __future__ import annotations

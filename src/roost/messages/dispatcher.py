@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the method for a message, runs it, and turns its result or any exception into a reply.
+"""Messages between services: sends them, runs the method that one names, turns its result or error into a reply.
+
+Messages about servers, to conductors and agents, all have the same two arguments: uuid and generation.
 
 On the wire an exception is JSON that names its class, and it is an exception again at the caller. nova's client
 instantiates the named class, so an error for nova has to name one of `nova.exception`, with the arguments that this
@@ -7,8 +9,6 @@ class takes: `raise nova_failure("NoValidHost", text, reason=...)`.
 
 A conductor's errors are sent by class name, message and hint, and raised again at its clients: it runs each method
 that they call within `as_client_errors`; the client calls within `as_own_errors`.
-
-Messages about servers, to conductors and agents: all have the same two arguments, uuid and generation.
 """
 
 from __future__ import annotations

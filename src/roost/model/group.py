@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server groups: instances that share hosts (affinity) or avoid each other (anti-affinity).
+"""Groupings: server groups, whose instances share or avoid hosts, and aggregates of hosts with metadata.
 
-Host aggregates, with metadata that filters and weighers read, and the state of a host's compute service.
+Filters and weighers read an aggregate's metadata through `HasMetadata`. `Service` is the state of a host's compute
+service.
 """
 
 from __future__ import annotations

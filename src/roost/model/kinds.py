@@ -2,9 +2,8 @@
 """Kinds of single values - numbers, texts, booleans, words of a set, times - and their base class, `Kind`.
 
 A kind parses a value strictly or leniently, and describes it as JSON Schema. `fields.py` has the kinds of lists,
-mappings and records. Also here: values of other people as they are shown in error messages, and read-only dicts.
-
-Lazily computed attributes, and a cache keyed by object identity.
+mappings and records. Also here: values of other people as they are shown in error messages, read-only dicts, and
+what records keep once it is computed (`lazy`, `IdentityCache`).
 """
 
 from __future__ import annotations

@@ -3,12 +3,11 @@
 
 Placement's providers are read in the background, which also says whether placement can be relied on.
 
-For operators there is a row of this scheduler in nova's list of services, in the database of `[database] connection`,
-as nova-scheduler keeps one. A row of nova-scheduler on this host is taken over, with its flags as they are: an
-operator may have disabled it. Other rows are never written.
+`HeartbeatRow`, for operators, is the row of this scheduler in nova's list of services, in the database of `[database]
+connection`, as nova-scheduler keeps one. A row of nova-scheduler on this host is taken over, with its flags as they
+are: an operator may have disabled it. Other rows are never written.
 
-Maps new compute hosts to their cells: without a host mapping no server can be built on a host.
-
+`HostDiscovery` maps new compute hosts to their cells: without a host mapping no server can be built on a host.
 nova-scheduler does it where `discover_hosts_in_cells_interval` is set; so does `nova-manage cell_v2 discover_hosts`.
 Several of them may run at once: the host of a mapping is unique, and the second one finds it there.
 """

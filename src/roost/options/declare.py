@@ -5,11 +5,8 @@
     class Options:
         max_io_ops_per_host: int = option(8, min=0, help="I/O operations a host may run")
 
-`declared(Options)` returns the declarations of a class. `read.py` reads their values.
-
-The name of filters and weighers: that of the class, unless it or a base class sets another.
-
-Parser of weight settings: option entries of the form `name=number`.
+`declared(Options)` returns the declarations of a class. `read.py` reads their values. Filters and weighers are named
+in options by their class (`NamedByClass`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which names of sections and options are valid, and which of the others are errors: typos of known names.
+"""Names of options: which are valid, which unknown ones are typos, and which values hold secrets.
 
 In a section of STRICT, which only Roost and its plugins read, every unknown name is an error. In a section shared
 with other services, such as [DEFAULT], only a typo of a known name is: an unknown name within a small edit distance.
@@ -8,7 +8,7 @@ Other sections are ignored.
 UNUSED are options of nova that have no effect in Roost; `roost config check` reports why. LOOKALIKES are options of
 other services and libraries whose names resemble those of Roost so closely that they would be reported as typos.
 
-Redaction of secrets in option values that are shown or logged.
+`redact` removes passwords from addresses before they are shown or logged.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts how many more instances of a request fit: places them until no host is left, and sees what stopped it.
+"""Counts how many more instances of a request fit, and finds the host whose loss costs most of them.
 
-Which requests have the same headroom, so that it need not be counted for each.
+`count_headroom` places instances until no host is left, and sees what stopped it: some 35 microseconds each, however
+small the instance is. Where nothing but amounts can run out, `fill_by_division` divides what is free instead, for all
+hosts in one step: hosts fill up in another order, and end with the same instances.
 
-Counts what fits by dividing what is free, where nothing but amounts can run out: all hosts in one step.
-
-Placing one instance after the other takes some 35 microseconds each, however small the instance is: a large fleet
-takes many. The result is the same: hosts fill up in another order, and end with the same instances.
-
-The host whose loss costs most: its servers are placed again on the others, then what still fits is counted.
+`LossSearch` places the servers of a host again on the others, then counts what still fits.
 """
 
 from __future__ import annotations

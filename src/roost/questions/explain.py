@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explanations of a request, and of one host. Pure: they change nothing, and read neither clock nor files.
 
-Of hosts that can take a request they say the ranks, and what each weigher contributes.
-
-The nearest miss of each obstacle: what was asked for, and the nearest that the fleet has, in one sentence.
-
-Amounts name the most that a host has free; zones, traits, hosts, keys of aggregates and groups name what there is.
-For all other checks the sentence is the reason that the check gives for the host that comes nearest.
+Of hosts that can take a request they say the ranks, and what each weigher contributes. Of a request that no host can
+take they say the nearest miss for each obstacle: what was asked for, and the nearest that the fleet has. Amounts name
+the most that a host has free; zones, traits, hosts, keys of aggregates and groups name what there is; for all other
+checks it is the reason that the check gives for the host that comes nearest.
 """
 
 from __future__ import annotations

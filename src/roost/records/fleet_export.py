@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exports the database as a fleet file, which imports to the same fleet. Default values are left out.
+"""Exports the database as a fleet file, which imports to the same fleet, or as a snapshot with options and servers.
 
-A migration in progress is not an instance: what it holds is listed under `migrations`, and part of the use that the
-node reports. Schedulers need no migrations, an export does. `OtherUse` is use that the file does not give: of
-consumers that it does not list, or lists without resources. Of two images or groups with the same name the second is
-identified by its id, because names in a file are unique.
+Default values are left out. A migration in progress is not an instance: what it holds is listed under `migrations`,
+and part of the use that the node reports. Schedulers need no migrations, an export does. `OtherUse` is use that the
+file does not give: of consumers that it does not list, or lists without resources. Of two images or groups with the
+same name the second is identified by its id, because names in a file are unique.
 
-Takes a snapshot of a cloud of Roost's own: fleet, options and servers as one transaction sees them.
+A snapshot (`take_snapshot`) has everything as one transaction sees it.
 """
 
 from __future__ import annotations

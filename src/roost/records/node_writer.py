@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Locks nodes with their traits, inventories and allocations, and makes them equal to wanted ones.
 
-Start reading at `lock_nodes` and `save_nodes`. Allocations belong to the ledger (`roost.claims`); they are written
+Start reading at `lock_nodes` and `save_nodes`. Allocations belong to the ledger (`roost.ledger`); they are written
 here only under the lock of their node.
 
-NUMA cells and PCI devices: where what a node reports and what the ledger has booked meet.
-
-The rule, for a report of an agent and for a host of a fleet file:
+In NUMA cells and PCI devices what a node reports and what the ledger has booked meet (`space_columns`). The rule, for
+a report of an agent and for a host of a fleet file:
 
 1. The base is what was reported, without the bookings of the instances that the report lists: its figures count them.
 2. What is left is the base, less all bookings of the ledger: those of listed instances and of those that the report

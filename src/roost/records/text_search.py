@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds a regular expression in texts, in a time that grows with their length alone.
-
-A tree becomes a nondeterministic automaton, whose states are followed all at once; the steps between sets of states
-are memoised, so that most characters cost a look into a dict. No pattern makes it go back.
-
-Regular expressions of lists, as clients send them: parsed into a tree, of which a matcher and a LIKE are made.
+"""Regular expressions of clients, in lists: parsed, and found in texts in a time that grows with their length alone.
 
 Databases differ in what they understand, and one that backtracks can take a minute for a name of 30 characters. So a
-pattern is parsed here, into what all of them have in common; anything else is refused with its place.
+pattern is parsed into a tree of what all of them have in common; anything else is refused with its place. Where LIKE
+can say the same, the database searches (`like_pattern`); otherwise `TextSearch` does.
+
+It makes the tree a nondeterministic automaton, whose states are followed all at once; the steps between sets of
+states are memoised, so that most characters cost a look into a dict. No pattern makes it go back.
 """
 
 from __future__ import annotations

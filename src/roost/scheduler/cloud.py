@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cloud that a scheduler serves: where its replica comes from, who grants claims, what else runs beside.
+"""The cloud that a scheduler serves: its replica, who grants claims, what else runs; and replies in nova's forms.
 
-Replies in nova's forms: selections as objects or dicts, and errors that nova's client raises as its own.
-
-Also nova's notifications that a request came in and that it was answered, unversioned and versioned.
+Replies are selections as objects or dicts, and errors that nova's client raises as its own. Beside them go nova's
+notifications that a request came in and that it was answered, unversioned and versioned.
 """
 
 from __future__ import annotations

@@ -5,10 +5,8 @@ Start reading at `SchedulerManager.select_destinations`: parse the request, choo
 `VERSIONS` has the RPC methods by version of the message: 2.9 and 3.0 are Icehouse and Juno, 4.x is everything since.
 A server takes messages of its majors up to these minors.
 
-The JSON file of options that nova before Ocata handed to its filters: `scheduler_json_config_location`.
-
-Filters find what it says in `config_options` of the request. Its modification time is checked at most every five
-minutes, and it is read again if it is newer. A file that is no JSON object counts as empty; an error is logged.
+`JsonOptionsFile` is the file of options that nova before Ocata handed to its filters, as `config_options` of a
+request (`scheduler_json_config_location`). A file that is no JSON object counts as empty; an error is logged.
 """
 
 from __future__ import annotations

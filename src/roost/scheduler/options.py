@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of the scheduler, by nova's names.
-
-The options that say which kind of cloud a scheduler serves, and by which nova's databases are found.
+"""The options of the scheduler, by nova's names, and those that say which kind of cloud it serves.
 
 `[database] connection`, which fills in the templates of cell mappings, is declared in `store/engine.py`; [placement]
 is keystoneauth's.

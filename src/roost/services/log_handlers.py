@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handlers that write in the background, and loggers whose handlers may raise: a log call never fails or delays its
-caller.
+"""Handlers that write log lines in the background, so that a log call never fails or delays its caller.
 
-Writes lines in the background: whoever notes one waits for no full pipe and no slow disk.
+A full pipe or a slow disk delays no caller: lines wait in a bounded queue. Nor does a caller see what a handler
+raises, not even one of a library.
 """
 
 from __future__ import annotations

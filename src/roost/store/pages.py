@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages by keyset: rows in the order of several keys, and those after the row of a marker, without an offset.
+"""Pages of a list by keyset: rows in the order of several keys, those after the row of a marker, without an offset.
 
-Pages of a list: sorted by columns that have names, after the record that a marker names.
+`PagedTable` sorts by columns that have names, and finds the row of the marker by the id that a client names.
 """
 
 from __future__ import annotations

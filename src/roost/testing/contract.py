@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of the contract of filters and weighers; a violation raises AssertionError with an explanation.
+"""Tests of your own filters and weighers: checks of their contract, and host tables and requests to run them on.
 
-Builders of host tables and requests from keyword arguments, with defaults for everything else.
+`make_hosts` and `make_spec` take keyword arguments and have defaults for everything else. `check_filter` and
+`check_weigher` raise AssertionError, with an explanation, where the contract is violated.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of requests for new servers, as clients send them: bounds and lengths are nova's.
-
-Metadata of a server: texts that clients attach to it.
-"""
+"""Bodies of requests for new servers and their metadata, as clients send them: bounds and lengths are nova's."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server groups: list, show, create, delete. A group has a list of one policy; since 2.64 a policy, with rules.
+"""Server groups: list, show, create, delete; and the limits of a project, which in Roost limit nothing.
 
-Limits of a project: what it uses; Roost limits nothing.
+A group has a list of one policy; since 2.64 a policy, with rules. Limits show what a project uses.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hosts with what is free on each, as schedulers see them.
-
-A snapshot of the whole cloud, as `roost snapshot save` writes it.
-"""
+"""The hosts with what is free on each, as schedulers see them, and a snapshot of the whole cloud as one file."""
 
 from __future__ import annotations
 

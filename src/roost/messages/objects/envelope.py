@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The envelope of nova's versioned objects in messages: name, namespace, version, fields.
 
-Any minor version is accepted: unknown fields are ignored. Other major versions are refused.
-
-Fields of a message that a record does not hold: stored when it is parsed, sent again when it is written.
+Any minor version is accepted: unknown fields are ignored. Other major versions are refused, except for those of
+OLDER_MAJORS. Known fields that a record does not hold are stored when it is parsed, and sent again when it is
+written.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Serializer of RPC clients and servers: converts records in arguments and results to and from nova's objects.
 
-Parser of requests of releases before Mitaka: a request_spec dict and a filter_properties dict.
-
-Their members may be plain mappings or versioned objects, also mixed in one message.
+`request_from_dicts` parses requests of releases before Mitaka: a request_spec dict and a filter_properties dict,
+whose members may be plain mappings or versioned objects, also mixed in one message.
 """
 
 from __future__ import annotations

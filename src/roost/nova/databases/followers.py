@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follows the tables of a cell: which instances, nodes and services came, changed or went since the last read.
+"""Follows one cell: which instances, nodes and services came, changed or went since the last read.
+
+Start reading at `CellReader`: it reads all of them once, then what changed. Each read fetches its rows first and
+takes note of them afterwards, so a read that fails leaves the reader as it was: the next one, whenever the database
+is back, finds all that happened meanwhile.
 
 Instances are found by `updated_at`, which has an index; nova writes it when it sets vm_state to deleted, just before
 the row is marked as deleted. Deleted rows stay in the table until an operator archives them, perhaps millions, so
@@ -9,11 +13,6 @@ Rows of `compute_nodes` become fields of host records, derived as nova's HostSta
 
 Few services are disabled or forced down, so all of these are read each time: a change of a flag is seen at once,
 without a watermark. Heartbeats, a row per host every ten seconds, are read from a watermark on.
-
-Reads nodes, services and instances of one cell: all of them, then what changed.
-
-Each read fetches its rows first and takes note of them afterwards, so a read that fails leaves the reader as it was:
-the next one, whenever the database is back, finds all that happened meanwhile.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user may do with nova's tables, found out by reading alone, and the SQL that grants what is missing.
+"""Rights of a user to nova's tables: which are missing, and the SQL that grants them.
+
+`find_unreadable` and `find_unwritable` find out by reading alone. `needs_rights` makes the GRANT that helps the hint
+of a write that was refused.
 
 Names of users come from the server: on MariaDB a user is a name with a pattern of hosts, of which the address of the
 database says only the name.
-
-What becomes of a write to nova's databases without the right to it: one line that says which right is missing.
 """
 
 from __future__ import annotations

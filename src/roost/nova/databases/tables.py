@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of nova's API database and cell databases, with the columns that are read and no others.
+"""The tables of nova's API database and cell databases, and what is read of a cell: its nodes, services, instances.
 
-So a column that another release of nova adds or drops matters only if it is one of these. Times are UTC without a
-zone: whole seconds on MariaDB, microseconds on PostgreSQL. Rows of a cell are live while `deleted` is 0; rows of the
-API database vanish when they are deleted. Columns that hold JSON are decoded with a limit on their size, and with
-errors that name the column.
+Only columns that are read are declared, so one that another release of nova adds or drops matters only if it is one
+of these. Times are UTC without a zone: whole seconds on MariaDB, microseconds on PostgreSQL. Rows of a cell are live
+while `deleted` is 0; rows of the API database vanish when they are deleted. Columns that hold JSON are decoded with a
+limit on their size, and with errors that name the column.
 
-What was read from a cell's database: rows that changed, those that are gone, and up to which time that is known.
-
-Times of rows come from the clocks of nova's services, have whole seconds on MariaDB, and become visible at the end of
-their transaction. So each read goes back some seconds, and rows that were seen with the same content are no change.
-What still escapes - a clock that is behind by more than OVERLAP, a transaction that takes longer - is found when all
-rows are compared (reconcile).
+Times of rows come from the clocks of nova's services, and become visible at the end of their transaction. So each
+read goes back some seconds from its watermark, and rows that were seen with the same content are no change. What
+still escapes - a clock that is behind by more than OVERLAP, a transaction that takes longer - is found when all rows
+are compared (reconcile).
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """RPC methods of Icehouse and Juno schedulers besides choosing hosts; later releases ask the conductor.
 
-Methods are named as in messages; `run_instance.py` and `live_migration.py` do the work of most. Passwords and
-injected files are passed on to the host that builds the instance, and nowhere else.
+Methods are named as in messages. `run_instance.py` builds instances; passwords and injected files are passed on to
+the host that builds the instance, and nowhere else.
 
-live_migration: find a host that can take a running instance, or check the one that was named, and send it there.
-
-Start reading at `LiveMigration.migrate`. What the destination finds out about itself is asked of its agent; the agent
+live_migration finds a host that can take a running instance, or checks the one that was named, and sends it there:
+start reading at `LiveMigration.migrate`. What the destination finds out about itself is asked of its agent; the agent
 of the source does the work. A precondition that fails raises an exception of nova's.
 """
 
