@@ -11,7 +11,8 @@ It can never fail a request. Each entry of a watcher that a request passes is ma
 
 What is raised there is logged with its traceback, once for each place and kind of error, and counted by watcher, for
 the metric `roost_watcher_errors_total`. Time is not bounded here: a watcher waits for no disk, broker or database in
-the thread of a request, but hands over to a bounded queue (`line_writer.py`, and those of notifications and records).
+the thread of a request, but hands over to a bounded queue (`services/log_handlers.py`, and those of notifications
+and records).
 """
 
 from __future__ import annotations

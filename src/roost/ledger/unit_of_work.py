@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of the ledger that a transaction has locked: read once, changed in memory, written back once.
 
-Knows nothing of a database: `locked_read.py` makes it, `operations.py` changes it, `write_back.py` writes the
-differences to what was read.
+Knows nothing of a database: `load_unit_of_work` (`ledger.py`) makes it, `operations.py` changes it, `write_back.py`
+writes the differences to what was read.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ In a batch, rows of the change log come last. One statement is a claim for one n
 claims are made on PostgreSQL. It has the conditions of `Node.check_capacity`: the node has the capacity, min_unit,
 max_unit and step_size allow the amounts, it is not bare metal, and the consumer is new and in no group. If one of
 them does not hold, the statement fails and changes nothing. The ledger then makes the claim by way of
-`locked_read.py`, which finds the reason of a refusal.
+`load_unit_of_work`, and so finds the reason of a refusal.
 
 Pinned CPUs, NUMA memory and PCI devices are claimed by compare-and-swap: the scheduler has fitted the guest to what
 it saw of the node, and the statement has the condition that the node's columns still say just that.

@@ -3,6 +3,6 @@
 
 Start reading at `explain.py`. An explanation is computed on demand, from the table that a decision saw or would see:
 `funnel.py` puts the checks one after the other, as a placement does; `blockers.py` puts every check to every host;
-`misses.py` says what would come nearest. `counting.py` counts how many more fit, `what_if.py` changes the fleet
+`explain.py` also says what would come nearest. `counting.py` counts how many more fit, `what_if.py` changes the fleet
 first.
 """

@@ -61,7 +61,7 @@ def save_report(
 ) -> None:
     """Save what an agent reports of its node. Its consumers and allocations are the ledger's, and stay unchanged.
 
-    `record.instances`: those that the figures of NUMA cells and PCI devices count; see `reported_space.py`. A record
+    `record.instances`: those that the figures of NUMA cells and PCI devices count; see `node_writer.py`. A record
     without figures of use takes them from the ledger; as the head of this module says.
     The service of a static host is the agent's from then on. A report equal to the last one is not a change; an
     implausible one is BadInput, and the last one stays. `disk_available_least`: GiB that can really be written.

@@ -9,7 +9,7 @@
 | `transactions.py` | writing all or nothing; locks; errors of drivers as Roost's errors |
 | `statements.py`, `libpq_pipeline.py` | many rows in few statements, and several statements in one round trip |
 | `reconcile.py` | making stored rows equal to wanted ones |
-| `keyset.py` | pages of a list |
+| `pages.py` | pages of a list |
 | `store_clock.py` | the time that all machines agree on |
 | `change_log.py` | numbered changes, by which schedulers keep their replicas current |
 

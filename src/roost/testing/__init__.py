@@ -7,7 +7,7 @@
     assert MyFilter().mask(hosts, make_spec(memory_mb=1024)).tolist() == [False, True]
     check_filter(MyFilter())
 
-`roost.testing.strategies` has hypothesis strategies of tables and requests. Start reading at `builders.py`.
+`roost.testing.strategies` has hypothesis strategies of tables and requests. Start reading at `contract.py`.
 """
 
 from roost.testing.contract import check_filter, check_weigher, make_hosts, make_records, make_spec
