@@ -40,15 +40,6 @@ from roost.sources.fields import fleet_schema
 from roost.store.engine import parse_database_url
 from roost.store.options import DatabaseOptions
 
-
-class FleetSchema(RoostCommand):
-    """Print the JSON schema of a fleet file, for editors and checks."""
-
-    def take_action(self, parsed_args: argparse.Namespace) -> None:
-        """Print the schema on stdout."""
-        sys.stdout.write(json.dumps(fleet_schema(), indent=2) + "\n")
-
-
 CHECK_COLUMNS = titled("Option", "Standing", "Value", "Remark", "File")
 SHOW_COLUMNS = titled("Section", "Option", "Value", "From", "Reloads")
 SAMPLE_COLUMNS = titled("Section", "Option", "Default", "Kind", "Help", "Old", "Reloads")
@@ -391,3 +382,11 @@ def _as_lines(rule: Rule) -> str:
     scopes = [f"Intended scope(s): {', '.join(rule.scopes)}"] if rule.scopes else []
     comments = (rule.description, *rule.operations, *scopes)
     return "".join(f"# {each}\n" for each in comments) + f'#"{rule.name}": "{rule.check}"\n'
+
+
+class FleetSchema(RoostCommand):
+    """Print the JSON schema of a fleet file, for editors and checks."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        """Print the schema on stdout."""
+        sys.stdout.write(json.dumps(fleet_schema(), indent=2) + "\n")

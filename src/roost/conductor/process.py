@@ -52,31 +52,6 @@ from roost.services.options import HeartbeatOptions, HostOptions
 from roost.services.rpc_service import PeriodicTask, RpcService, measured
 from roost.store.store_clock import StoreClock
 
-
-class DecisionsView:
-    """Lists and shows decisions, with the state that they were made from."""
-
-    def __init__(self, engine: Engine, clock: Clock, names: RequestNames) -> None:
-        self._store, self._names = DecisionStore(engine, StoreClock(engine, clock)), names
-        self.methods: Mapping[str, Method] = {
-            "list_decisions": self.list_decisions,
-            "get_decision": self.get_decision,
-        }
-
-    def list_decisions(self, context: RequestContext, filters: Mapping[str, Any]) -> Record:
-        """The decisions that match all filters, the latest first: {"decisions": [...]}, without their records."""
-        return {"decisions": self._queries(context).list_decisions(filters)}
-
-    def get_decision(self, context: RequestContext, decision: Any, with_state: bool = False) -> Record:
-        """A decision by its id, by the id of its request, or the latest one about a server."""
-        return self._queries(context).get_decision(decision, with_state)
-
-    def _queries(self, context: RequestContext) -> DecisionQueries:
-        if not context.is_admin:
-            raise BadInput("only an admin may look at decisions", "ask as an admin")
-        return DecisionQueries(self._store, lambda name: self._names.find_server(context, name).uuid)
-
-
 METHODS = frozenset(
     {
         *("create_servers", "list_servers", "get_server", "delete_server", "start_server", "stop_server"),
@@ -255,3 +230,27 @@ class ConductorService(RpcService):
         """Send a heartbeat, stamped by the database."""
         stamp = self.manager.store.times.stamp()
         save_service_heartbeat(self._engine, self._host, BINARY, self._rpc.conductor_topic, stamp)
+
+
+class DecisionsView:
+    """Lists and shows decisions, with the state that they were made from."""
+
+    def __init__(self, engine: Engine, clock: Clock, names: RequestNames) -> None:
+        self._store, self._names = DecisionStore(engine, StoreClock(engine, clock)), names
+        self.methods: Mapping[str, Method] = {
+            "list_decisions": self.list_decisions,
+            "get_decision": self.get_decision,
+        }
+
+    def list_decisions(self, context: RequestContext, filters: Mapping[str, Any]) -> Record:
+        """The decisions that match all filters, the latest first: {"decisions": [...]}, without their records."""
+        return {"decisions": self._queries(context).list_decisions(filters)}
+
+    def get_decision(self, context: RequestContext, decision: Any, with_state: bool = False) -> Record:
+        """A decision by its id, by the id of its request, or the latest one about a server."""
+        return self._queries(context).get_decision(decision, with_state)
+
+    def _queries(self, context: RequestContext) -> DecisionQueries:
+        if not context.is_admin:
+            raise BadInput("only an admin may look at decisions", "ask as an admin")
+        return DecisionQueries(self._store, lambda name: self._names.find_server(context, name).uuid)

@@ -17,27 +17,6 @@ from roost.model.request import RequestSpec
 from roost.model.resources import AllocationCandidate, Amounts, Use
 from roost.model.uuids import canonical_uuid
 
-
-class UndoLog:
-    """Inverse actions of all changes made in memory so far, the newest last."""
-
-    def __init__(self) -> None:
-        self._actions: list[Callable[[], object]] = []
-
-    def append(self, action: Callable[[], object]) -> None:
-        """Add the inverse action of a change."""
-        self._actions.append(action)
-
-    def savepoint(self) -> int:
-        """A position to which `rollback_to` can return."""
-        return len(self._actions)
-
-    def rollback_to(self, savepoint: int) -> None:
-        """Undo all changes made after the savepoint, the newest first."""
-        while len(self._actions) > savepoint:
-            self._actions.pop()()
-
-
 ANTI_AFFINITY, AFFINITY = "anti-affinity", "affinity"
 STRICT_POLICIES = (ANTI_AFFINITY, AFFINITY)
 """Group policies that the ledger enforces; soft policies only influence weights."""
@@ -159,3 +138,23 @@ class MemberHosts(NamedTuple):
             return set()
         others = {host: there - set(consumers) for host, there in self.consumers.items()}
         return {host for host, there in others.items() if len(there) >= self.max_server_per_host}
+
+
+class UndoLog:
+    """Inverse actions of all changes made in memory so far, the newest last."""
+
+    def __init__(self) -> None:
+        self._actions: list[Callable[[], object]] = []
+
+    def append(self, action: Callable[[], object]) -> None:
+        """Add the inverse action of a change."""
+        self._actions.append(action)
+
+    def savepoint(self) -> int:
+        """A position to which `rollback_to` can return."""
+        return len(self._actions)
+
+    def rollback_to(self, savepoint: int) -> None:
+        """Undo all changes made after the savepoint, the newest first."""
+        while len(self._actions) > savepoint:
+            self._actions.pop()()

@@ -23,40 +23,6 @@ from roost.options.declare import REDACTED, Declared, declared
 from roost.options.files import ADDRESS, ADDRESS_PARTS, Key, check_fleet_option, place_of
 from roost.options.sources import Source
 
-ADDRESS_SUFFIXES = ("address", "connection", "url")
-"""Endings of the names of secret options of which only the password and the parameters are redacted."""
-
-_HOST = r"(?:\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::\d+)?"
-_ONE_LOGIN = rf"[\w.-]*(?::[^\s/@,:]*)?@{_HOST}"
-_LOGINS = re.compile(rf"[^:]*://{_ONE_LOGIN}(?:,{_ONE_LOGIN})*(?=[/?][^@]*$|$)")
-"""SCHEME://USER:PASSWORD@HOST:PORT, repeated for a cluster of brokers. Does not match where an @ follows."""
-_NO_LOGIN = re.compile(rf"[^:]*://(?:{_HOST}(?:,{_HOST})*)?(?:[/?]|$)")
-_PASSWORD = re.compile(r":[^\s/@,:]*(?=@)")
-_UP_TO_LAST_AT = re.compile(r"(?<=://)([^/:@]*):.*@", re.DOTALL)
-_PARAMETERS = re.compile(r"\?.*", re.DOTALL)
-
-
-def redact(option: Declared, value: Any) -> str:
-    """A value as text. A secret becomes ***; of an address only the password and the parameters do."""
-    if isinstance(value, (list, tuple)):
-        return ", ".join(redact(option, each) for each in value)
-    text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-    if not option.secret:
-        return _without_password(text) if "://" in text else text
-    if "://" in text and option.name.endswith(ADDRESS_SUFFIXES):
-        return _PARAMETERS.sub(f"?{REDACTED}", _without_password(text))
-    return REDACTED if text else ""
-
-
-def _without_password(address: str) -> str:
-    """An address with its passwords redacted. Where it is malformed, more than the password may be."""
-    if logins := _LOGINS.match(address):
-        return _PASSWORD.sub(f":{REDACTED}", logins[0]) + address[logins.end() :]
-    if "@" in address:
-        return _UP_TO_LAST_AT.sub(rf"\1:{REDACTED}@", address)
-    return address if _NO_LOGIN.match(address) else f"{address.partition('://')[0]}://{REDACTED}"
-
-
 STRICT = frozenset({"filter_scheduler", "scheduler", "metrics", "trusted_computing", "roost", "roost_fake"})
 """Sections that only the scheduler and its plugins read: an unknown name in them is an error."""
 
@@ -257,3 +223,37 @@ def _edit_distance(one: str, other: str) -> int:
             if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
                 row[j] = min(row[j], above[j - 2] + 1)
     return row[-1]
+
+
+ADDRESS_SUFFIXES = ("address", "connection", "url")
+"""Endings of the names of secret options of which only the password and the parameters are redacted."""
+
+_HOST = r"(?:\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::\d+)?"
+_ONE_LOGIN = rf"[\w.-]*(?::[^\s/@,:]*)?@{_HOST}"
+_LOGINS = re.compile(rf"[^:]*://{_ONE_LOGIN}(?:,{_ONE_LOGIN})*(?=[/?][^@]*$|$)")
+"""SCHEME://USER:PASSWORD@HOST:PORT, repeated for a cluster of brokers. Does not match where an @ follows."""
+_NO_LOGIN = re.compile(rf"[^:]*://(?:{_HOST}(?:,{_HOST})*)?(?:[/?]|$)")
+_PASSWORD = re.compile(r":[^\s/@,:]*(?=@)")
+_UP_TO_LAST_AT = re.compile(r"(?<=://)([^/:@]*):.*@", re.DOTALL)
+_PARAMETERS = re.compile(r"\?.*", re.DOTALL)
+
+
+def redact(option: Declared, value: Any) -> str:
+    """A value as text. A secret becomes ***; of an address only the password and the parameters do."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(redact(option, each) for each in value)
+    text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    if not option.secret:
+        return _without_password(text) if "://" in text else text
+    if "://" in text and option.name.endswith(ADDRESS_SUFFIXES):
+        return _PARAMETERS.sub(f"?{REDACTED}", _without_password(text))
+    return REDACTED if text else ""
+
+
+def _without_password(address: str) -> str:
+    """An address with its passwords redacted. Where it is malformed, more than the password may be."""
+    if logins := _LOGINS.match(address):
+        return _PASSWORD.sub(f":{REDACTED}", logins[0]) + address[logins.end() :]
+    if "@" in address:
+        return _UP_TO_LAST_AT.sub(rf"\1:{REDACTED}@", address)
+    return address if _NO_LOGIN.match(address) else f"{address.partition('://')[0]}://{REDACTED}"

@@ -47,62 +47,6 @@ from roost.store.schema import (
 )
 from roost.store.statements import Row, read_rows
 
-
-def space_columns(
-    reported: Row,
-    booked: Mapping[str, str],
-    listed: Collection[str],
-    *,
-    migrations: Collection[str] = (),
-    too_young: Collection[str] = (),
-) -> Row:
-    """The columns of a node's row that say what is left, and what was without the ledger's bookings.
-
-    `reported`: the row with `numa_topology` and `pci_stats` as reported. `booked`: consumer uuid -> text of the
-    column `guest`, of all consumers on the node. `listed`, `migrations`: uuids of the instances, and of their
-    migrations, that the report lists. `too_young`: consumers whose bookings were claimed after the report was made.
-    """
-    texts = SpaceTexts(reported["numa_topology"], reported["pci_stats"])
-    if not booked:
-        return _columns(texts, texts)
-    guests = {uuid: guest_from_text(text) for uuid, text in booked.items()}
-    base: GuestSpace = texts.decode()
-    for uuid in guests.keys() & set(migrations):
-        base = base.without_guest(guests[uuid])
-    counted = {holder: guest for holder, guest in guests.items() if holder not in {*migrations, *too_young}}
-    for uuid in listed:
-        own = [guest for holder, guest in counted.items() if uuid in (holder, guest.instance_uuid)]
-        if own:
-            base = base.without_guest(reduce(common_part, own))
-    return _columns(space_texts(base.with_guests(guests.values())), space_texts(base))
-
-
-def unchanged_space(
-    reported: Row, stored: Row, booked: Mapping[str, str], listed: Collection[str], migrations: Collection[str]
-) -> Row | None:
-    """The stored columns, if the report counts every booking and leaves just what is stored; else None.
-
-    `stored`: the node's row. What is left does not say how much a node has of which more is booked than it has: an
-    export that is imported again must not change that.
-    """
-    known = {*listed, *migrations}
-    if any(uuid not in known and guest_from_text(text).instance_uuid not in known for uuid, text in booked.items()):
-        return None
-    left, before = (SpaceTexts(row["numa_topology"], row["pci_stats"]) for row in (reported, stored))
-    if left != before and left.decode() != before.decode():
-        return None
-    return _columns(before, SpaceTexts(stored["base_numa_topology"], stored["base_pci_stats"]))
-
-
-def _columns(left: SpaceTexts, base: SpaceTexts) -> Row:
-    return {
-        "numa_topology": left.numa,
-        "pci_stats": left.pools,
-        "base_numa_topology": base.numa,
-        "base_pci_stats": base.pools,
-    }
-
-
 _NODE_ROWS = Reconciler(
     compute_nodes, ("host", "hypervisor_hostname"), quiet=("base_numa_topology", "base_pci_stats")
 )
@@ -357,3 +301,58 @@ def delete_node_rows(connection: Connection, node_id: int, consumer_uuids: Colle
     connection.execute(delete(consumers).where(consumers.c.uuid.in_(consumer_uuids)))
     connection.execute(delete(compute_nodes).where(compute_nodes.c.id == node_id))
     return Change(NODES, str(node_id))
+
+
+def space_columns(
+    reported: Row,
+    booked: Mapping[str, str],
+    listed: Collection[str],
+    *,
+    migrations: Collection[str] = (),
+    too_young: Collection[str] = (),
+) -> Row:
+    """The columns of a node's row that say what is left, and what was without the ledger's bookings.
+
+    `reported`: the row with `numa_topology` and `pci_stats` as reported. `booked`: consumer uuid -> text of the
+    column `guest`, of all consumers on the node. `listed`, `migrations`: uuids of the instances, and of their
+    migrations, that the report lists. `too_young`: consumers whose bookings were claimed after the report was made.
+    """
+    texts = SpaceTexts(reported["numa_topology"], reported["pci_stats"])
+    if not booked:
+        return _columns(texts, texts)
+    guests = {uuid: guest_from_text(text) for uuid, text in booked.items()}
+    base: GuestSpace = texts.decode()
+    for uuid in guests.keys() & set(migrations):
+        base = base.without_guest(guests[uuid])
+    counted = {holder: guest for holder, guest in guests.items() if holder not in {*migrations, *too_young}}
+    for uuid in listed:
+        own = [guest for holder, guest in counted.items() if uuid in (holder, guest.instance_uuid)]
+        if own:
+            base = base.without_guest(reduce(common_part, own))
+    return _columns(space_texts(base.with_guests(guests.values())), space_texts(base))
+
+
+def unchanged_space(
+    reported: Row, stored: Row, booked: Mapping[str, str], listed: Collection[str], migrations: Collection[str]
+) -> Row | None:
+    """The stored columns, if the report counts every booking and leaves just what is stored; else None.
+
+    `stored`: the node's row. What is left does not say how much a node has of which more is booked than it has: an
+    export that is imported again must not change that.
+    """
+    known = {*listed, *migrations}
+    if any(uuid not in known and guest_from_text(text).instance_uuid not in known for uuid, text in booked.items()):
+        return None
+    left, before = (SpaceTexts(row["numa_topology"], row["pci_stats"]) for row in (reported, stored))
+    if left != before and left.decode() != before.decode():
+        return None
+    return _columns(before, SpaceTexts(stored["base_numa_topology"], stored["base_pci_stats"]))
+
+
+def _columns(left: SpaceTexts, base: SpaceTexts) -> Row:
+    return {
+        "numa_topology": left.numa,
+        "pci_stats": left.pools,
+        "base_numa_topology": base.numa,
+        "base_pci_stats": base.pools,
+    }

@@ -23,24 +23,6 @@ from roost.sources.snapshot import Snapshot, deciding_options
 from roost.store.pages import Page
 from roost.store.transactions import database_errors
 
-MEDIA = "application/gzip"
-
-
-def save(call: CurrentCall) -> Response:
-    """All that is known of the cloud at this moment: the content of a file for `roost ... --from FILE`."""
-    with call.parts.fleet_work.share():
-        content = snapshot_for(call).to_bytes()
-    return Response(
-        content, media_type=MEDIA, headers={"Content-Disposition": 'attachment; filename="snapshot.roost"'}
-    )
-
-
-def snapshot_for(call: Call) -> Snapshot:
-    """The cloud as it is now."""
-    parts = call.parts
-    return take_snapshot(parts.engine, parts.servers.times, deciding_options(parts.settings))
-
-
 FREE = {"vcpus_free": VCPU, "memory_mb_free": MEMORY_MB, "disk_gb_free": DISK_GB}
 Record = dict[str, Any]
 
@@ -99,3 +81,21 @@ def _free_amounts(record: HostRecord) -> Record:
     used, space = record.allocated, record.inventories
     left = {key: int(space[name].limit) - used[name] for key, name in FREE.items()}
     return {key: max(0, amount) for key, amount in left.items()}
+
+
+MEDIA = "application/gzip"
+
+
+def save(call: CurrentCall) -> Response:
+    """All that is known of the cloud at this moment: the content of a file for `roost ... --from FILE`."""
+    with call.parts.fleet_work.share():
+        content = snapshot_for(call).to_bytes()
+    return Response(
+        content, media_type=MEDIA, headers={"Content-Disposition": 'attachment; filename="snapshot.roost"'}
+    )
+
+
+def snapshot_for(call: Call) -> Snapshot:
+    """The cloud as it is now."""
+    parts = call.parts
+    return take_snapshot(parts.engine, parts.servers.times, deciding_options(parts.settings))
