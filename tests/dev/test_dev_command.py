@@ -88,6 +88,7 @@ def test_it_serves_until_ctrl_c_tells_scripts_when_it_is_ready_and_refuses_a_sec
         assert process.wait(timeout=30) == 0
         assert time.monotonic() - sent < 10  # two seconds, on a machine that does nothing else
         assert process.stderr.read() == ""
+        assert f"Stopped. Its servers and its log are in {state}.\nThe same command goes on" in process.stdout.read()
         assert not ready.exists()
         open_to_others = [each.name for each in (state, *state.rglob("*")) if each.stat().st_mode & 0o077]
         assert open_to_others == []

@@ -47,7 +47,6 @@ SUMMARIES = {
         "config sample": "Print a config file that has every option, explained and commented out",
         "config show": "Show every option with its value and where that comes from; those that are set come first",
         "policy sample": "Print a policy.yaml that has every rule of the API, explained and commented out",
-        "fleet schema": "Print the JSON schema of a fleet file, for editors and checks",
     },
     "decision": {
         "decision list": "List decisions of the schedulers, the latest first",
@@ -75,6 +74,9 @@ SUMMARIES = {
         "the file does not name",
         "snapshot save": "Save the fleet, the scheduler's options and the servers of a cloud as one file, "
         "which --from reads",
+    },
+    "fleet_schema": {
+        "fleet schema": "Print the JSON schema of a fleet file, for editors and checks",
     },
     "host": {
         "host disable": "Let no further servers come to hosts; those that are there stay",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from roost.api.policy_rules import RULES, Rule
-from roost.cli.arguments import RoostCommand, add_config_arguments, config_files
+from roost.cli.arguments import add_config_arguments, config_files
 from roost.cli.output import Report, ReportCommand, titled
 from roost.errors import BadInput, OptionError, RoostError
 from roost.messages.open_transport import check_transport
@@ -36,7 +35,6 @@ from roost.scheduler.drivers import find_driver
 from roost.scheduler.options import NOVA, OWN, CloudOptions, ServiceOptions, ShadowOptions
 from roost.services.logs import check_logging
 from roost.services.options import LogOptions
-from roost.sources.fields import fleet_schema
 from roost.store.engine import parse_database_url
 from roost.store.options import DatabaseOptions
 
@@ -382,11 +380,3 @@ def _as_lines(rule: Rule) -> str:
     scopes = [f"Intended scope(s): {', '.join(rule.scopes)}"] if rule.scopes else []
     comments = (rule.description, *rule.operations, *scopes)
     return "".join(f"# {each}\n" for each in comments) + f'#"{rule.name}": "{rule.check}"\n'
-
-
-class FleetSchema(RoostCommand):
-    """Print the JSON schema of a fleet file, for editors and checks."""
-
-    def take_action(self, parsed_args: argparse.Namespace) -> None:
-        """Print the schema on stdout."""
-        sys.stdout.write(json.dumps(fleet_schema(), indent=2) + "\n")

@@ -196,6 +196,8 @@ def _run(
             _serve(cloud, clock, signals)
     finally:
         has_ended = _stop(cloud, clock, signals)
+    if not parsed_args.once:
+        _print_stopped(out, state)
     return has_ended, failed_steps
 
 
@@ -243,3 +245,9 @@ def _print_next_steps(out: Console, cloud: DevCloud) -> None:
     openstack = f"OS_CLIENT_CONFIG_FILE={clouds} openstack --os-cloud roost server list"
     out.print(f"  [cyan]{openstack}[/cyan]", soft_wrap=True)
     out.print(f"The API is at {cloud.api.address}, for openstack and everything that speaks Compute v2.1.")
+
+
+def _print_stopped(out: Console, state: StateDirectory) -> None:
+    """Where its servers are now, and how to go on with them or without them."""
+    out.print(f"\nStopped. Its servers and its log are in {state.path}.", soft_wrap=True, markup=False)
+    out.print(f"The same command goes on with them, {state.fresh_command} begins anew.", soft_wrap=True, markup=False)
