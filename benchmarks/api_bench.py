@@ -36,7 +36,8 @@ from roost.records.server import ACTIVE, RUNNING, Server
 from roost.records.servers import ServerStore
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
-from roost.store.schema import compute_nodes, servers, services
+from roost.store.schema.fleet import compute_nodes, services
+from roost.store.schema.servers import servers
 from roost.trial.plan import ClusterPlan, ClusterShape
 
 NO_BROKER = "rabbit://nobody@127.0.0.1:9/"

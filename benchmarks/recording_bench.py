@@ -17,7 +17,7 @@ from sqlalchemy import func, select
 
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
-from roost.store.schema import decisions
+from roost.store.schema.history import decisions
 
 RECORDED, UNRECORDED = "scheduler_recorded", "scheduler_unrecorded"
 WARM_UP_REQUESTS = 100

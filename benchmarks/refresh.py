@@ -27,7 +27,7 @@ from roost.sources.fleet_file import Fleet
 from roost.store.change_log import NODES, USAGE, Change, record_changes, usage_key
 from roost.store.engine import BEGINS_WRITING, open_engine
 from roost.store.options import DatabaseOptions
-from roost.store.schema import allocations, compute_nodes, consumers, inventories
+from roost.store.schema.fleet import allocations, compute_nodes, consumers, inventories
 from roost.store.schema_upgrade import upgrade
 
 BOUND = 1 / 50

@@ -18,7 +18,7 @@ from tests.store.sqlite_template import upgraded_file
 from roost.nova.shadow.comparison import ShadowRecord
 from roost.records.tokens import TokenStore
 from roost.records.users import ProjectStore, UserStore
-from roost.store.schema import allocations
+from roost.store.schema.fleet import allocations
 
 NOWHERE = "/nowhere/file"
 """A file that cannot be written."""

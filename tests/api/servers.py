@@ -10,7 +10,7 @@ from tests.api.cloud import CHEAP, PASSWORD, Client, wait_for
 from roost.records.group_catalogue import NewGroup, create_group
 from roost.records.sign_in import SignIn
 from roost.records.users import UserStore
-from roost.store.schema import role_assignments
+from roost.store.schema.access import role_assignments
 from roost.store.transactions import writing
 
 IMAGE = "7c1a5c0e-0d0e-4b52-8f0c-5b1f3f4f9d12"

@@ -6,7 +6,7 @@ from sqlalchemy import insert
 from tests.api.cloud import HOSTS, refusal
 from tests.api.statements import statements_of
 
-from roost.store.schema import servers
+from roost.store.schema.servers import servers
 
 OLDEST, NUMBERS = None, "compute 2.52"
 WITH_AMOUNTS = "compute 2.87"

@@ -4,7 +4,7 @@ import uuid
 import pytest
 from sqlalchemy import insert
 
-from roost.store.schema import servers
+from roost.store.schema.servers import servers
 
 USED = ("totalInstancesUsed", "totalCoresUsed", "totalRAMUsed")
 

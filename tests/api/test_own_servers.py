@@ -8,7 +8,8 @@ from tests.api.roost_form import check_form
 from tests.api.servers import manager_of
 from tests.api.statements import statements_of
 
-from roost.store.schema import allocations, migrations, servers
+from roost.store.schema.fleet import allocations
+from roost.store.schema.servers import migrations, servers
 
 PATH = "/roost/v1/servers"
 

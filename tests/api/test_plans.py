@@ -7,7 +7,9 @@ from tests.api.placed import HUGE
 from tests.api.roost_form import check_form
 
 from roost.api.roost import questions
-from roost.store.schema import allocations, decisions, servers
+from roost.store.schema.fleet import allocations
+from roost.store.schema.history import decisions
+from roost.store.schema.servers import servers
 
 PATH = "/roost/v1/plan"
 NO_VALID_HOST = "No valid host was found. There are not enough hosts available."

@@ -7,7 +7,7 @@ from tests.api.cloud import refusal
 from tests.api.statements import statements_of
 
 from roost.records.services import save_service_heartbeat
-from roost.store.schema import servers
+from roost.store.schema.servers import servers
 
 NAMED = "compute 2.52"
 

@@ -18,7 +18,7 @@ from roost.records.node_reader import read_nodes
 from roost.records.outages import HeartbeatRule
 from roost.records.reports import delete_node, save_report
 from roost.records.services import set_service_flags
-from roost.store.schema import compute_nodes, guest_allocations
+from roost.store.schema.fleet import compute_nodes, guest_allocations
 
 ALIAS = json.dumps({"name": "gpu", "vendor_id": "10de", "product_id": "1eb8", "device_type": "type-PCI"})
 OPTIONS = {"pci": {"alias": [ALIAS]}, "filter_scheduler": {"weight_classes": ["RAMWeigher"]}}

@@ -10,7 +10,7 @@ from tests.store.test_ledger import add_node, claim, new_uuid, used
 from roost.errors import ClaimRejected, NoValidHost
 from roost.ledger.ledger import Ledger
 from roost.model.request import Destination
-from roost.store import schema
+from roost.store.schema.servers import server_group_members, server_group_slots, server_groups
 from roost.store.schema_upgrade import upgrade
 
 
@@ -55,9 +55,9 @@ def engine(databases, kind, opened):
 def add_member(engine, policy, consumer, most=1):
     with engine.begin() as connection:
         row = {"uuid": new_uuid(), "name": "g", "policy": policy, "max_server_per_host": most}
-        group_id = connection.execute(insert(schema.server_groups), row).inserted_primary_key[0]
+        group_id = connection.execute(insert(server_groups), row).inserted_primary_key[0]
         connection.execute(
-            insert(schema.server_group_members), [{"group_id": group_id, "server_uuid": each} for each in consumer]
+            insert(server_group_members), [{"group_id": group_id, "server_uuid": each} for each in consumer]
         )
     return group_id
 
@@ -72,7 +72,7 @@ def test_d11_a_new_consumer_that_is_listed_as_a_member_is_guarded(engine):
     assert used(engine, node)["VCPU"] == 2
     with engine.connect() as connection:
         (slot,) = connection.execute(
-            select(schema.server_group_slots).where(schema.server_group_slots.c.group_id == group_id)
+            select(server_group_slots).where(server_group_slots.c.group_id == group_id)
         ).all()
     assert slot.consumer_uuid == one.consumer_uuid
 

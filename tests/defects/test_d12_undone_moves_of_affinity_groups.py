@@ -10,7 +10,7 @@ from tests.store.test_ledger import add_node, claim, new_uuid
 from roost.errors import ClaimRejected, NoValidHost
 from roost.ledger.claim import Claim, StrictGroup
 from roost.ledger.ledger import Ledger
-from roost.store import schema
+from roost.store.schema.servers import server_group_members, server_group_slots, server_groups
 from roost.store.schema_upgrade import upgrade
 
 AMOUNTS = {"VCPU": 1}
@@ -59,10 +59,8 @@ def test_d12_members_that_joined_without_the_ledger_keep_a_move_from_being_undon
     book.start_move(move, claim(target, consumer=one.consumer_uuid, group=group))
     book.claim([other])
     with engine.begin() as connection:
-        (row,) = connection.execute(schema.server_groups.select()).all()
-        connection.execute(
-            insert(schema.server_group_members), {"group_id": row.id, "server_uuid": other.consumer_uuid}
-        )
+        (row,) = connection.execute(server_groups.select()).all()
+        connection.execute(insert(server_group_members), {"group_id": row.id, "server_uuid": other.consumer_uuid})
     held = book.read_allocations([one.consumer_uuid, move])
     with pytest.raises(ClaimRejected, match=r"the affinity group .* is on host"):
         book.undo_move(move, one.consumer_uuid)
@@ -80,9 +78,9 @@ def test_d12_the_place_of_the_migration_is_a_row_until_the_move_is_finished(engi
     book.claim([one])
     book.start_move(move, claim(target, consumer=one.consumer_uuid, group=group))
     with engine.connect() as connection:
-        (row,) = connection.execute(schema.server_group_slots.select()).all()
+        (row,) = connection.execute(server_group_slots.select()).all()
     assert (row.slot, row.consumer_uuid) == (0, move)
     book.finish_move(move)
     with engine.connect() as connection:
-        assert connection.execute(schema.server_group_slots.select()).all() == []
+        assert connection.execute(server_group_slots.select()).all() == []
     book.claim([claim(target, group=group)])

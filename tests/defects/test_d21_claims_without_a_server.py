@@ -17,9 +17,9 @@ from roost.ledger.audit import audit, heal
 from roost.ledger.ledger import Ledger
 from roost.messages.in_process import InProcessTransport
 from roost.model.resources import move_of
-from roost.store import schema
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
+from roost.store.schema.servers import migrations
 
 NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
 INSTANCE = UUID % 1
@@ -93,7 +93,7 @@ def test_d21_a_migration_whose_instance_is_gone_is_found_though_its_record_says_
     instance, move = moving(current, book, new_uuid())
     row = {"uuid": move, "server_uuid": instance, "migration_type": "resize", "status": "migrating"}
     with current.begin() as connection:
-        connection.execute(insert(schema.migrations), row)
+        connection.execute(insert(migrations), row)
     assert [each.kind for each in found(current)] == ["leak"]
     book.release([instance])
     (gone,) = found(current)

@@ -25,7 +25,7 @@ from roost.scheduler.own_replica import make_host_manager
 from roost.scheduler.process import OwnCloud, SchedulerService
 from roost.services.metrics import Metrics
 from roost.sources.fleet_file import Fleet
-from roost.store.schema import compute_nodes
+from roost.store.schema.fleet import compute_nodes
 
 HOST = {
     "vcpus_total": 16,

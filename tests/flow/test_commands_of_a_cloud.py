@@ -14,7 +14,8 @@ from roost.messages.context import RequestContext
 from roost.messages.options import RpcOptions
 from roost.records.fleet_import import import_fleet
 from roost.sources.fleet_file import Fleet
-from roost.store.schema import allocations, migrations, servers, services
+from roost.store.schema.fleet import allocations, services
+from roost.store.schema.servers import migrations, servers
 
 LARGE = {"name": "large", "vcpus": 2, "memory_mb": 4096, "root_gb": 1}
 

@@ -12,7 +12,8 @@ from roost import NoValidHost, ServerGroup
 from roost.messages.context import RequestContext
 from roost.model.resources import move_of
 from roost.records.servers import save_server_state
-from roost.store.schema import changes, servers
+from roost.store.schema.history import changes
+from roost.store.schema.servers import servers
 
 GROUP = "0f0e3c53-5b0f-4f0e-8f0e-2b7d1d1f6a52"
 MEMBER, OTHER, MIGRATION = UUID % 1, UUID % 2, move_of(UUID % 1)

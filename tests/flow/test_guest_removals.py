@@ -9,7 +9,8 @@ from tests.unit.compute.agents import Killed, KillSwitch
 from roost.compute.drivers.base import GuestSpec
 from roost.errors import BrokerUnreachable
 from roost.records.service_catalogue import delete_service
-from roost.store.schema import guest_removals, services
+from roost.store.schema.fleet import services
+from roost.store.schema.servers import guest_removals
 
 NOTICE = "refresh_instance"
 SECONDS = 61

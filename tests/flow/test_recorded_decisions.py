@@ -21,7 +21,7 @@ from roost.records.decisions import DecisionStore, RecordedState
 from roost.records.services import set_service_flags
 from roost.scheduler.all_options import read_options
 from roost.scheduler.full_scan import FullScanEngine
-from roost.store.schema import decisions
+from roost.store.schema.history import decisions
 
 BY_RAM = {"filter_scheduler": {"weight_classes": ["RAMWeigher"]}}
 HOSTS = {"a": {}, "b": {"total_usable_ram_mb": 16384}, "c": {"total_usable_ram_mb": 8192}}

@@ -8,7 +8,7 @@ from tests.flow.whole_cloud import USER, WholeCloud
 from roost.errors import BadInput, RemoteNoValidHost, RpcTimeout, UnknownName
 from roost.records.server import Fault
 from roost.records.server_steps import next_work
-from roost.store.schema import server_groups
+from roost.store.schema.servers import server_groups
 
 INLINE = {"name": "own", "vcpus": 1, "memory_mb": 128, "root_gb": 1}
 

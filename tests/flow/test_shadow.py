@@ -13,7 +13,7 @@ from roost.messages.context import RequestContext
 from roost.messages.objects.request import request_to_object
 from roost.model import ServerGroup
 from roost.nova.shadow.service import ShadowService
-from roost.store.schema import allocations, consumers, services
+from roost.store.schema.fleet import allocations, consumers, services
 
 HOSTS = {"h1": {}, "h2": {"total_usable_ram_mb": 65536}, "h3": {"total_usable_ram_mb": 65536}}
 NOTIFIED = {"notifications": {"notification_format": "versioned", "versioned_notifications_topics": "roost_shadow"}}

@@ -18,7 +18,7 @@ from tests.soak.clients import Figures, Progress
 from roost.clock import SystemClock
 from roost.ledger.audit import audit
 from roost.messages.in_process import InProcessTransport
-from roost.store.schema import inventories
+from roost.store.schema.fleet import inventories
 
 FLAVORS = (
     {"name": "small", "vcpus": 1, "memory_mb": 1024, "root_gb": 5},

@@ -17,9 +17,9 @@ from tests.soak.looking import Holding, check_counts, holdings, open_own, wait_u
 from tests.store.servers import Server
 
 from roost.ledger.audit import audit
-from roost.store import schema
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
+from roost.store.schema.fleet import compute_nodes, inventories
 from roost.store.schema_upgrade import upgrade
 
 LARGE_NODES, SMALL_NODES = 19, 1
@@ -41,10 +41,10 @@ def prepare(address: str) -> list[str]:
         for number, (node, vcpus) in enumerate(zip(nodes, sizes, strict=True), start=1):
             size = {"vcpus": vcpus, "memory_mb": 512 * vcpus, "free_ram_mb": 512 * vcpus}
             names = {"id": number, "uuid": node, "host": f"host{number}", "hypervisor_hostname": f"node{number}"}
-            connection.execute(insert(schema.compute_nodes), {**names, **size, "free_disk_gb": 100, "running_vms": 0})
+            connection.execute(insert(compute_nodes), {**names, **size, "free_disk_gb": 100, "running_vms": 0})
             totals = {"VCPU": vcpus, "MEMORY_MB": 512 * vcpus}
             rows = [{"node_id": number, "resource_class": name, "total": total} for name, total in totals.items()]
-            connection.execute(insert(schema.inventories), rows)
+            connection.execute(insert(inventories), rows)
     engine.dispose()
     return nodes
 

@@ -19,9 +19,9 @@ from roost.ledger.claim import Claim, StrictGroup
 from roost.ledger.ledger import Ledger
 from roost.model.resources import Use
 from roost.scheduler.rounds import plan_claims, read_held
-from roost.store import schema
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
+from roost.store.schema.fleet import compute_nodes, inventories
 from roost.store.schema_upgrade import upgrade
 
 STEPS = 30
@@ -45,10 +45,10 @@ def prepare(engine: Engine) -> dict[str, str]:
             memory_mb = MEMORY_PER_VCPU_MB * vcpus
             size = {"vcpus": vcpus, "memory_mb": memory_mb, "free_ram_mb": memory_mb, "free_disk_gb": 100}
             names = {"id": number, "uuid": node, "host": host, "hypervisor_hostname": f"node{number}"}
-            connection.execute(insert(schema.compute_nodes), {**names, **size, "running_vms": 0})
+            connection.execute(insert(compute_nodes), {**names, **size, "running_vms": 0})
             totals = {"VCPU": vcpus, "MEMORY_MB": memory_mb}
             rows = [{"node_id": number, "resource_class": name, "total": total} for name, total in totals.items()]
-            connection.execute(insert(schema.inventories), rows)
+            connection.execute(insert(inventories), rows)
     return hosts
 
 

@@ -8,8 +8,10 @@ from tests.store.rows import contents
 
 from roost.records.fleet_import import import_fleet
 from roost.sources.fleet_file import Fleet
-from roost.store import schema
 from roost.store.change_log import Change
+from roost.store.schema import metadata
+from roost.store.schema.fleet import allocations, compute_nodes, consumers, inventories
+from roost.store.schema.history import changes
 
 NOW = datetime.datetime(2026, 11, 15, 12, 0, tzinfo=datetime.UTC)
 LATER = NOW + datetime.timedelta(hours=1)
@@ -90,12 +92,12 @@ def one(engine, table, **where):
 
 def changes_since(engine, known=0):
     """The changes after so many, as a set."""
-    rows = read(engine, schema.changes)
+    rows = read(engine, changes)
     return {Change(subject, key) for _, subject, key, _ in rows[known:]}
 
 
 def count_changes(engine):
-    return len(read(engine, schema.changes))
+    return len(read(engine, changes))
 
 
 def write(engine, *statements):
@@ -106,19 +108,19 @@ def write(engine, *statements):
 
 def claim(engine, uuid, host, amounts, details=None):
     """What the ledger would do, as far as allocations go."""
-    node = one(engine, schema.compute_nodes, host=host)
+    node = one(engine, compute_nodes, host=host)
     rows = [
         {"consumer_uuid": uuid, "node_id": node.id, "resource_class": name, "used": amount}
         for name, amount in amounts.items()
     ]
     used = [
-        schema.inventories.update()
-        .where(schema.inventories.c.node_id == node.id, schema.inventories.c.resource_class == name)
-        .values(used=schema.inventories.c.used + amount)
+        inventories.update()
+        .where(inventories.c.node_id == node.id, inventories.c.resource_class == name)
+        .values(used=inventories.c.used + amount)
         for name, amount in amounts.items()
     ]
-    consumer = schema.consumers.insert().values(uuid=uuid, kind="instance", details=details)
-    write(engine, consumer, schema.allocations.insert().values(rows), *used)
+    consumer = consumers.insert().values(uuid=uuid, kind="instance", details=details)
+    write(engine, consumer, allocations.insert().values(rows), *used)
 
 
 def check_sums(engine):
@@ -126,19 +128,19 @@ def check_sums(engine):
     sums = {}
     for node_id, name, used in read(
         engine,
-        schema.allocations,
-        schema.allocations.c.node_id,
-        schema.allocations.c.resource_class,
-        schema.allocations.c.used,
+        allocations,
+        allocations.c.node_id,
+        allocations.c.resource_class,
+        allocations.c.used,
     ):
         sums[node_id, name] = sums.get((node_id, name), 0) + used
-    table = schema.inventories.c
-    for node_id, name, used in read(engine, schema.inventories, table.node_id, table.resource_class, table.used):
+    table = inventories.c
+    for node_id, name, used in read(engine, inventories, table.node_id, table.resource_class, table.used):
         assert used == sums.get((node_id, name), 0), (node_id, name)
 
 
 def wipe(engine):
     """Empty all tables."""
     with engine.begin() as connection:
-        for table in reversed(schema.metadata.sorted_tables):
+        for table in reversed(metadata.sorted_tables):
             connection.execute(delete(table))

@@ -28,7 +28,7 @@ from roost.sources.fleet_file import Fleet
 from roost.store.change_log import record_changes
 from roost.store.engine import BEGINS_WRITING, open_engine
 from roost.store.options import DatabaseOptions
-from roost.store.schema import aggregates, allocations, compute_nodes
+from roost.store.schema.fleet import aggregates, allocations, compute_nodes
 from roost.store.schema_upgrade import upgrade
 
 HOSTS = 24

@@ -6,8 +6,8 @@ import json
 
 from sqlalchemy import BigInteger, Boolean, Double, Integer, String, inspect, select
 
-from roost.store import schema
 from roost.store.columns import CompressedJson, JsonText, UtcTime
+from roost.store.schema import metadata
 
 ODD = "Ünïcödé 漢字 🦜 'quote' \"double\" \\ % ; -- \t end "
 LONG = ODD * 4000  # beyond 64 KiB, where MariaDB's TEXT ends
@@ -64,7 +64,7 @@ def plain_value(column):
 def insert_parents(connection, table, make_row):
     """The rows that a row of this table points at, each once, and first those that they point at."""
     needed = _parents(table)
-    for parent in (each for each in schema.metadata.sorted_tables if each in needed):
+    for parent in (each for each in metadata.sorted_tables if each in needed):
         connection.execute(parent.insert().values(make_row(parent)))
 
 
@@ -76,7 +76,7 @@ def _parents(table):
 def columns_there(connection):
     """Table -> the columns of it that this database has, in an older revision not all."""
     there = inspect(connection)
-    tables = [table for table in schema.metadata.sorted_tables if there.has_table(table.name)]
+    tables = [table for table in metadata.sorted_tables if there.has_table(table.name)]
     names = {table: {each["name"] for each in there.get_columns(table.name)} for table in tables}
     return {table: [column for column in table.columns if column.name in names[table]] for table in tables}
 

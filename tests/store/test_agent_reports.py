@@ -28,8 +28,17 @@ from roost.hosts import HostRecord, Inventory
 from roost.hosts.record import default_node_uuid
 from roost.records.reports import LARGEST_EXACT, delete_node, save_report
 from roost.records.services import save_heartbeats, set_service_flags
-from roost.store import schema
 from roost.store.change_log import AGGREGATES, NODES, SERVICES, Change
+from roost.store.schema.fleet import (
+    aggregate_hosts,
+    aggregates,
+    allocations,
+    compute_nodes,
+    consumers,
+    inventories,
+    node_traits,
+    services,
+)
 
 REPORT = HostRecord(
     "a",
@@ -51,7 +60,7 @@ def store(current):
 
 
 def node(engine, host="a"):
-    return one(engine, schema.compute_nodes, host=host)
+    return one(engine, compute_nodes, host=host)
 
 
 # --- reports -----------------------------------------------------------------------------------------
@@ -61,11 +70,11 @@ def test_a_first_report_makes_node_and_service(store):
     save_report(store, REPORT, NOW)
     row = node(store)
     assert (row.uuid, row.vcpus, row.vcpus_used, row.free_disk_gb) == (default_node_uuid("a", "a"), 8, 2, 50)
-    service = one(store, schema.services, host="a")
+    service = one(store, services, host="a")
     assert (service.is_static, service.last_seen_up, service.report_count) == (False, NOW, 1)
     assert changes_since(store) == {Change(NODES, str(row.id)), Change(SERVICES, "a")}
-    assert [trait for _, trait in read(store, schema.node_traits)] == ["CUSTOM_A"]
-    assert len(read(store, schema.inventories)) == 4
+    assert [trait for _, trait in read(store, node_traits)] == ["CUSTOM_A"]
+    assert len(read(store, inventories)) == 4
 
 
 def test_an_equal_report_is_no_change(store):
@@ -75,7 +84,7 @@ def test_an_equal_report_is_no_change(store):
     after = tables(store)
     assert {name for name in after if after[name] != before[name]} == {"services"}
     assert changes_since(store, known) == set()
-    assert one(store, schema.services, host="a").last_seen_up == LATER
+    assert one(store, services, host="a").last_seen_up == LATER
 
 
 def test_another_report_is_one_change(store):
@@ -84,16 +93,16 @@ def test_another_report_is_one_change(store):
     save_report(store, replace(REPORT, vcpus_total=16, traits=frozenset(), resources={}), LATER)
     row = node(store)
     assert (row.vcpus, row.updated_at) == (16, LATER)
-    assert read(store, schema.node_traits) == []
+    assert read(store, node_traits) == []
     assert changes_since(store, known) == {Change(NODES, str(row.id))}
 
 
 def test_a_report_takes_over_a_static_host_and_touches_nobody_on_it(store):
     bring(store, one_host(instances=[INSTANCE], vcpus_used=3))
-    held, known = read(store, schema.allocations), count_changes(store)
+    held, known = read(store, allocations), count_changes(store)
     save_report(store, REPORT, LATER)
-    assert read(store, schema.allocations) == held
-    service = one(store, schema.services, host="a")
+    assert read(store, allocations) == held
+    service = one(store, services, host="a")
     assert (service.is_static, service.last_seen_up) == (False, LATER)
     assert {each.subject for each in changes_since(store, known)} == {NODES, SERVICES}
     check_sums(store)
@@ -102,7 +111,7 @@ def test_a_report_takes_over_a_static_host_and_touches_nobody_on_it(store):
 def test_a_node_that_shrinks_below_what_is_used_is_accepted(store):
     bring(store, one_host(instances=[INSTANCE]))
     save_report(store, replace(REPORT, vcpus_total=1, free_ram_mb=-100, free_disk_mb=-1), LATER)
-    table = schema.inventories
+    table = inventories
     vcpus = one(store, table, node_id=node(store).id, resource_class="VCPU")
     assert (vcpus.total, vcpus.used) == (1, 2)
     assert (node(store).free_ram_mb, node(store).free_disk_gb) == (-100, -1)
@@ -116,9 +125,9 @@ def test_disk_that_may_really_be_written(store):
 def test_a_bare_metal_node_reports_like_any_other(store):
     for name in ("n1", "n2"):
         save_report(store, replace(REPORT, node=name, hypervisor_type="ironic"), NOW)
-    names = read(store, schema.compute_nodes, schema.compute_nodes.c.hypervisor_hostname)
+    names = read(store, compute_nodes, compute_nodes.c.hypervisor_hostname)
     assert names == [("n1",), ("n2",)]
-    assert len(read(store, schema.services)) == 1
+    assert len(read(store, services)) == 1
 
 
 BAD = [
@@ -187,7 +196,7 @@ def test_a_heartbeat_is_no_change(store):
     save_report(store, REPORT, NOW)
     known = count_changes(store)
     save_heartbeats(store, ["a"], LATER)
-    service = one(store, schema.services, host="a")
+    service = one(store, services, host="a")
     assert (service.last_seen_up, service.report_count) == (LATER, 2)
     assert changes_since(store, known) == set()
 
@@ -197,7 +206,7 @@ def test_the_first_heartbeat_of_a_static_host_is_one(store):
     known = count_changes(store)
     save_heartbeats(store, ["a"], LATER)
     assert changes_since(store, known) == {Change(SERVICES, "a")}
-    assert one(store, schema.services, host="a").is_static is False
+    assert one(store, services, host="a").is_static is False
 
 
 # --- operators ---------------------------------------------------------------------------------------
@@ -207,11 +216,11 @@ def test_a_host_is_disabled_with_a_reason_and_enabled_without(store):
     bring(store, one_host())
     known = count_changes(store)
     set_service_flags(store, "a", disabled=True, disabled_reason="fan")
-    row = one(store, schema.services, host="a")
+    row = one(store, services, host="a")
     assert (row.disabled, row.disabled_reason, row.forced_down) == (True, "fan", False)
     set_service_flags(store, "a", disabled=True)
     set_service_flags(store, "a", disabled=False)
-    row = one(store, schema.services, host="a")
+    row = one(store, services, host="a")
     assert (row.disabled, row.disabled_reason) == (False, None)
     assert count_changes(store) == known + 2
 
@@ -219,7 +228,7 @@ def test_a_host_is_disabled_with_a_reason_and_enabled_without(store):
 def test_a_host_is_forced_down(store):
     bring(store, one_host())
     set_service_flags(store, "a", forced_down=True)
-    assert one(store, schema.services, host="a").forced_down is True
+    assert one(store, services, host="a").forced_down is True
 
 
 def test_a_service_that_is_not_there(store):
@@ -234,22 +243,22 @@ def test_a_node_goes_with_its_unlisted_use_and_its_static_service(store):
     bring(store, document())
     number, known = node(store, "b").id, count_changes(store)
     delete_node(store, "b")
-    assert [host for (host,) in read(store, schema.services, schema.services.c.host)] == ["a", "metal"]
-    north = one(store, schema.aggregates, name="north").id
+    assert [host for (host,) in read(store, services, services.c.host)] == ["a", "metal"]
+    north = one(store, aggregates, name="north").id
     wanted = {Change(NODES, str(number)), Change(SERVICES, "b"), Change(AGGREGATES, str(north))}
     assert changes_since(store, known) == wanted
-    assert [host for _, host in read(store, schema.aggregate_hosts)] == ["a"]
-    assert {kind for (kind,) in read(store, schema.consumers, schema.consumers.c.kind)} == {"instance"}
+    assert [host for _, host in read(store, aggregate_hosts)] == ["a"]
+    assert {kind for (kind,) in read(store, consumers, consumers.c.kind)} == {"instance"}
     check_sums(store)
 
 
 def test_the_service_stays_with_another_node_or_an_agent(store):
     bring(store, document())
     delete_node(store, "metal", "n1")
-    assert one(store, schema.services, host="metal").is_static
+    assert one(store, services, host="metal").is_static
     save_report(store, replace(REPORT, host="agent"), NOW)
     delete_node(store, "agent")
-    assert one(store, schema.services, host="agent").last_seen_up == NOW
+    assert one(store, services, host="agent").last_seen_up == NOW
 
 
 def test_a_node_that_somebody_holds_cannot_be_deleted(store):
@@ -265,4 +274,4 @@ def test_a_node_that_somebody_holds_cannot_be_deleted(store):
 
 def test_times_ahead_of_ours_are_taken_as_they_are(store):
     save_heartbeats(store, ["a"], NOW + timedelta(days=1))
-    assert one(store, schema.services, host="a").last_seen_up == NOW + timedelta(days=1)
+    assert one(store, services, host="a").last_seen_up == NOW + timedelta(days=1)

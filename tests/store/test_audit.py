@@ -13,17 +13,25 @@ from roost.ledger.audits import Finding
 from roost.ledger.claim import Claim
 from roost.ledger.ledger import Ledger
 from roost.model.resources import move_of
-from roost.store import schema
+from roost.store.schema.fleet import allocations, compute_nodes, consumers, inventories
+from roost.store.schema.servers import (
+    migrations,
+    server_group_hosts,
+    server_group_members,
+    server_group_slots,
+    server_groups,
+    servers,
+)
 
 NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
-TABLES = (schema.migrations, schema.servers, schema.server_groups, schema.allocations, schema.consumers)
+TABLES = (migrations, servers, server_groups, allocations, consumers)
 
 
 @pytest.fixture
 def book(current):
     """On a database without claims."""
     with current.begin() as connection:
-        for table in (*TABLES, schema.inventories, schema.compute_nodes):
+        for table in (*TABLES, inventories, compute_nodes):
             connection.execute(delete(table))
     return Ledger(current, now=lambda: NOW)
 
@@ -37,10 +45,10 @@ def kinds(engine, **times):
 
 
 def add_server(engine, uuid, node, **columns):
-    (row,) = rows_of(engine, schema.compute_nodes, uuid=node)
+    (row,) = rows_of(engine, compute_nodes, uuid=node)
     place = {"host": row["host"], "node": row["hypervisor_hostname"], "vm_state": "active"}
     with engine.begin() as connection:
-        connection.execute(insert(schema.servers), {"uuid": uuid, "name": uuid, **place, **columns})
+        connection.execute(insert(servers), {"uuid": uuid, "name": uuid, **place, **columns})
 
 
 def change(engine, table, where, **values):
@@ -99,7 +107,7 @@ def test_a_migration_that_is_found_running_since_the_audit_is_not_released(
     findings = [each for each in found(current, after=61) if each.kind == "migration"]
     row = {"uuid": move, "server_uuid": one.consumer_uuid, "migration_type": "resize", "status": status}
     with current.begin() as connection:
-        connection.execute(insert(schema.migrations), row)
+        connection.execute(insert(migrations), row)
     assert heal(current, findings, book) == is_released
     assert used(current, source)["VCPU"] == (0 if is_released else 2)
 
@@ -111,7 +119,7 @@ def test_a_running_migration_without_its_instance_is_released(current, book):
     book.start_move(move, claim(target, consumer=one.consumer_uuid))
     row = {"uuid": move, "server_uuid": one.consumer_uuid, "migration_type": "resize", "status": "migrating"}
     with current.begin() as connection:
-        connection.execute(insert(schema.migrations), row)
+        connection.execute(insert(migrations), row)
     book.release([one.consumer_uuid])
     assert kinds(current, after=61) == ["migration"]
     assert heal_all(current, book, after=61) == 1
@@ -120,11 +128,11 @@ def test_a_running_migration_without_its_instance_is_released(current, book):
 def test_an_idle_consumer_whose_server_came_since_the_audit_stays(current, book):
     uuid, node = new_uuid(), add_node(current)
     with current.begin() as connection:
-        connection.execute(insert(schema.consumers), {"uuid": uuid, "created_at": NOW})
+        connection.execute(insert(consumers), {"uuid": uuid, "created_at": NOW})
     findings = found(current, after=61)
     add_server(current, uuid, node)
     assert heal(current, findings, book) == 0
-    assert len(rows_of(current, schema.consumers, uuid=uuid)) == 1
+    assert len(rows_of(current, consumers, uuid=uuid)) == 1
 
 
 @pytest.mark.parametrize("state", ["deleted", "shelved_offloaded"])
@@ -142,15 +150,15 @@ def test_a_server_that_is_being_unshelved_needs_its_fresh_claim(current, book):
     book.claim([one])
     add_server(current, one.consumer_uuid, node, vm_state="shelved_offloaded", task_state="unshelving", host=None)
     assert found(current, after=61) == []
-    change(current, schema.servers, schema.servers.c.uuid == one.consumer_uuid, task_state=None)
+    change(current, servers, servers.c.uuid == one.consumer_uuid, task_state=None)
     assert kinds(current, after=61) == ["leak"]
 
 
 def test_a_wrong_sum_is_set_right(current, book):
     node = add_node(current)
     book.claim([claim(node)])
-    inventory = schema.inventories.c
-    change(current, schema.inventories, inventory.resource_class == "VCPU", used=5)
+    inventory = inventories.c
+    change(current, inventories, inventory.resource_class == "VCPU", used=5)
     (wrong,) = found(current)
     assert (wrong.kind, wrong.detail) == ("sum", "VCPU: 5 used, allocations add up to 2")
     assert heal_all(current, book) == 1
@@ -160,7 +168,7 @@ def test_a_wrong_sum_is_set_right(current, book):
 
 def test_a_sum_without_any_allocation_is_set_to_nothing(current, book):
     node = add_node(current)
-    change(current, schema.inventories, schema.inventories.c.resource_class == "VCPU", used=1)
+    change(current, inventories, inventories.c.resource_class == "VCPU", used=1)
     assert heal_all(current, book) == 1
     assert used(current, node)["VCPU"] == 0
 
@@ -168,7 +176,7 @@ def test_a_sum_without_any_allocation_is_set_to_nothing(current, book):
 def test_a_node_that_shrank_is_overfull_and_a_person_has_to_decide(current, book):
     node = add_node(current)
     book.claim([claim(node, 8)])
-    change(current, schema.inventories, schema.inventories.c.resource_class == "VCPU", total=5)
+    change(current, inventories, inventories.c.resource_class == "VCPU", total=5)
     (full,) = found(current)
     assert (full.kind, full.detail, full.remedy) == ("overfull", "VCPU: 8 used, 5 may be", "")
     assert heal_all(current, book) == 0
@@ -188,7 +196,7 @@ def test_a_server_that_holds_resources_of_another_node_is_named_unless_it_moves(
     assert kinds(current) == ["elsewhere"]
     row = {"uuid": new_uuid(), "server_uuid": one.consumer_uuid, "migration_type": "resize", "status": "migrating"}
     with current.begin() as connection:
-        connection.execute(insert(schema.migrations), row)
+        connection.execute(insert(migrations), row)
     assert kinds(current) == []
 
 
@@ -204,7 +212,7 @@ def test_a_migration_that_ended_must_hold_nothing(current, book, status, expecte
     if status:
         row = {"uuid": move, "server_uuid": one.consumer_uuid, "migration_type": "resize", "status": status}
         with current.begin() as connection:
-            connection.execute(insert(schema.migrations), row)
+            connection.execute(insert(migrations), row)
     assert kinds(current, after=61) == expected
     heal_all(current, book, after=61)
     assert used(current, source)["VCPU"] == (0 if expected else 2)
@@ -221,7 +229,7 @@ def test_the_record_of_a_conductors_move_has_a_uuid_of_its_own(current, book, st
     unrecorded = [each for each in found(current, after=61) if each.kind == "migration"]
     row = {"uuid": new_uuid(), "server_uuid": one.consumer_uuid, "migration_type": "resize", "status": status}
     with current.begin() as connection:
-        connection.execute(insert(schema.migrations), row)
+        connection.execute(insert(migrations), row)
     assert kinds(current, after=61) == expected
     heal(current, unrecorded, book)
     assert used(current, source)["VCPU"] == (0 if expected else 2)
@@ -259,14 +267,14 @@ def test_a_move_that_runs_again_since_the_audit_is_not_undone(current, book):
     findings = [each for each in found(current, after=61) if each.kind == "migration"]
     row = {"uuid": new_uuid(), "server_uuid": instance, "migration_type": "resize", "status": "migrating"}
     with current.begin() as connection:
-        connection.execute(insert(schema.migrations), row)
+        connection.execute(insert(migrations), row)
     assert heal(current, findings, book) == 0
     assert book.read_allocations([instance, move]).keys() == {instance, move}
 
 
 def test_consumers_that_hold_nothing_are_deleted(current, book):
     with current.begin() as connection:
-        connection.execute(insert(schema.consumers), {"uuid": new_uuid(), "created_at": NOW})
+        connection.execute(insert(consumers), {"uuid": new_uuid(), "created_at": NOW})
     assert kinds(current, after=30) == []
     assert kinds(current, after=61) == ["idle"]
     assert heal_all(current, book, after=61) == 1
@@ -279,7 +287,7 @@ def test_slots_and_bindings_that_nobody_needs_are_freed(current, book):
     book.claim(ones)
     held = [each.consumer_uuid for each in ones]
     with current.begin() as connection:
-        connection.execute(delete(schema.allocations).where(schema.allocations.c.consumer_uuid.in_(held)))
+        connection.execute(delete(allocations).where(allocations.c.consumer_uuid.in_(held)))
     assert kinds(current) == ["binding", "slot", "sum", "sum"]
     assert heal_all(current, book) == 4
     assert found(current) == []
@@ -289,10 +297,10 @@ def test_members_that_share_a_host_behind_the_ledgers_back_are_named(current, bo
     node, apart = add_node(current), group("anti-affinity")
     ones = [claim(node, 1, group=apart), Claim(new_uuid(), node, {"VCPU": 1})]
     book.claim(ones)
-    (row,) = rows_of(current, schema.server_groups, uuid=apart.uuid)
+    (row,) = rows_of(current, server_groups, uuid=apart.uuid)
     with current.begin() as connection:
         joins = {"group_id": row["id"], "server_uuid": ones[1].consumer_uuid}
-        connection.execute(insert(schema.server_group_members), joins)
+        connection.execute(insert(server_group_members), joins)
     assert [(each.kind, each.subject, each.remedy) for each in found(current)] == [("crowded", apart.uuid, "")]
 
 
@@ -330,36 +338,36 @@ def test_a_slot_that_was_taken_since_is_kept(current, book):
     node, rule = add_node(current), group("anti-affinity")
     one = claim(node, 1, group=rule)
     book.claim([one])
-    (slot,) = rows_of(current, schema.server_group_slots, consumer_uuid=one.consumer_uuid)
+    (slot,) = rows_of(current, server_group_slots, consumer_uuid=one.consumer_uuid)
     finding = Finding("slot", one.consumer_uuid, slot["host"], "", "free it", (slot["group_id"], slot["host"], 0))
     assert heal(current, [finding], book) == 0
-    assert rows_of(current, schema.server_group_slots, consumer_uuid=one.consumer_uuid) == [slot]
+    assert rows_of(current, server_group_slots, consumer_uuid=one.consumer_uuid) == [slot]
 
 
 def test_a_group_that_was_bound_since_stays_bound(current, book):
     one = claim(add_node(current), 1, group=group("affinity"))
     book.claim([one])
-    (bound,) = rows_of(current, schema.server_group_hosts)
+    (bound,) = rows_of(current, server_group_hosts)
     finding = Finding("binding", str(bound["group_id"]), bound["host"], "", "unbind it", (bound["group_id"],))
     assert heal(current, [finding], book) == 0
-    assert rows_of(current, schema.server_group_hosts) == [bound]
+    assert rows_of(current, server_group_hosts) == [bound]
 
 
 def test_an_idle_consumer_that_is_claiming_is_kept_with_its_claim(current, book, kind):
     if kind == "sqlite":
         return  # one transaction writes at a time
     node, uuid = add_node(current), new_uuid()
-    (row,) = rows_of(current, schema.compute_nodes, uuid=node)
+    (row,) = rows_of(current, compute_nodes, uuid=node)
     with current.begin() as connection:
-        connection.execute(insert(schema.consumers), {"uuid": uuid, "kind": "instance"})
+        connection.execute(insert(consumers), {"uuid": uuid, "kind": "instance"})
     findings = found(current)
     assert [each.kind for each in findings] == ["idle"]
     repair = threading.Thread(target=heal, args=(current, findings, book))
     with current.begin() as connection:  # the last statements of a claim
-        connection.execute(update(schema.consumers).where(schema.consumers.c.uuid == uuid).values(kind="instance"))
+        connection.execute(update(consumers).where(consumers.c.uuid == uuid).values(kind="instance"))
         amounts = {"consumer_uuid": uuid, "node_id": row["id"], "resource_class": "VCPU", "used": 1}
-        connection.execute(insert(schema.allocations), amounts)
+        connection.execute(insert(allocations), amounts)
         repair.start()
         repair.join(1)
     repair.join()
-    assert len(rows_of(current, schema.allocations, consumer_uuid=uuid)) == 1
+    assert len(rows_of(current, allocations, consumer_uuid=uuid)) == 1

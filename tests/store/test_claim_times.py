@@ -9,7 +9,8 @@ from tests.store.test_ledger import add_node, claim, new_uuid, rows_of
 
 from roost.ledger.ledger import Ledger
 from roost.model.resources import move_of
-from roost.store import schema
+from roost.store.schema.fleet import compute_nodes, consumers
+from roost.store.schema.servers import servers
 from roost.store.store_clock import StoreClock
 
 WRONG = datetime.datetime(2001, 1, 1, tzinfo=datetime.UTC)
@@ -29,7 +30,7 @@ def book(current):
 
 def times_of(engine, uuid):
     """When the claim of a consumer was made, and when it was changed."""
-    (row,) = rows_of(engine, schema.consumers, uuid=uuid)
+    (row,) = rows_of(engine, consumers, uuid=uuid)
     return [
         None if time is None else time.replace(tzinfo=datetime.UTC) for time in (row["created_at"], row["updated_at"])
     ]
@@ -68,12 +69,12 @@ def test_moves_have_the_time_of_the_database(current, book):
 
 def test_a_server_that_left_its_host_was_changed_at_the_time_of_the_database(current, book):
     node, uuid = add_node(current), new_uuid()
-    (row,) = rows_of(current, schema.compute_nodes, uuid=node)
+    (row,) = rows_of(current, compute_nodes, uuid=node)
     book.claim([claim(node, consumer=uuid)])
     with current.begin() as connection:
-        connection.execute(insert(schema.servers), {"uuid": uuid, "name": uuid, "host": row["host"], "node": "n"})
+        connection.execute(insert(servers), {"uuid": uuid, "name": uuid, "host": row["host"], "node": "n"})
     book.release_on([uuid], [node], left_host=row["host"])
-    (server,) = rows_of(current, schema.servers, uuid=uuid)
+    (server,) = rows_of(current, servers, uuid=uuid)
     assert server["host"] is None
     assert is_right(current, server["updated_at"].replace(tzinfo=datetime.UTC))
 

@@ -13,7 +13,7 @@ from roost.records.decisions import DecisionStore, prune_decisions, read_latest_
 from roost.records.options import DecisionOptions
 from roost.records.recorder import DecisionRecorder
 from roost.scheduler.pipeline import Pipeline
-from roost.store.schema import decision_servers, decisions, scheduler_runs, table_changes, table_checkpoints
+from roost.store.schema.history import decision_servers, decisions, scheduler_runs, table_changes, table_checkpoints
 from roost.testing import make_hosts
 
 UUID = "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e%02d"

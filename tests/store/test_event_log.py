@@ -11,7 +11,8 @@ from roost.api.roost.events import DECISION, HOST, EventLog, EventPosition
 from roost.errors import BadInput
 from roost.records.decisions import DecisionStore
 from roost.store.change_log import NODES, SERVERS, SERVICES, USAGE
-from roost.store.schema import changes, compute_nodes, decisions
+from roost.store.schema.fleet import compute_nodes
+from roost.store.schema.history import changes, decisions
 
 NOW = datetime.datetime(2026, 11, 18, tzinfo=datetime.UTC)
 NODE = "2f0d4c2a-5b1e-4b7e-8a51-0c4a5d1e7b11"

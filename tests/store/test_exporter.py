@@ -31,7 +31,10 @@ from roost.model import Service
 from roost.records.fleet_export import export_fleet
 from roost.records.fleet_import import import_fleet
 from roost.sources.fleet_file import Fleet
-from roost.store import schema
+from roost.store.schema.fleet import aggregate_hosts, aggregates
+from roost.store.schema.fleet import services as services_table
+from roost.store.schema.servers import images as images_table
+from roost.store.schema.servers import server_groups
 from roost.store.schema_upgrade import upgrade
 
 SEEDS = range(8)
@@ -171,14 +174,14 @@ def test_what_was_claimed_since_is_an_instance_in_the_file(store):
 
 def test_a_service_is_as_old_as_its_last_heartbeat(store):
     bring(store, one_host())
-    write(store, schema.services.update().values(is_static=False, last_seen_up=NOW - timedelta(seconds=12.5)))
+    write(store, services_table.update().values(is_static=False, last_seen_up=NOW - timedelta(seconds=12.5)))
     assert export_fleet(store, NOW)["hosts"][0]["service"] == {"seconds_since_seen": 12.5}
 
 
 def test_images_and_groups_that_share_a_name_go_by_their_ids(store):
-    images = schema.images.insert()
+    images = images_table.insert()
     write(store, images.values(id="i1", name="same"), images.values(id="i2", name="same"))
-    groups = schema.server_groups.insert()
+    groups = server_groups.insert()
     write(store, *(groups.values(uuid=UUID % at, name="g", policy="affinity") for at in (1, 2)))
     found = export_fleet(store, NOW)
     assert [(each["name"], each["id"]) for each in found["images"]] == [("same", "i1"), ("", "i2")]
@@ -188,13 +191,13 @@ def test_images_and_groups_that_share_a_name_go_by_their_ids(store):
 def test_a_host_of_an_aggregate_that_is_not_there_is_not_named(store):
     bring(store, document())
     number = one_aggregate(store)
-    write(store, schema.aggregate_hosts.insert().values(aggregate_id=number, host="gone"))
+    write(store, aggregate_hosts.insert().values(aggregate_id=number, host="gone"))
     assert Fleet.load(export_fleet(store, NOW)).table
 
 
 def one_aggregate(engine):
     with engine.connect() as connection:
-        return connection.scalar(schema.aggregates.select().with_only_columns(schema.aggregates.c.id).limit(1))
+        return connection.scalar(aggregates.select().with_only_columns(aggregates.c.id).limit(1))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

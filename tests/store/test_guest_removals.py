@@ -11,7 +11,8 @@ from roost.clock import SystemClock
 from roost.errors import ServerChanged
 from roost.records.server import Server
 from roost.records.servers import ServerStore
-from roost.store.schema import guest_removals, servers, services
+from roost.store.schema.fleet import services
+from roost.store.schema.servers import guest_removals, servers
 from roost.store.transactions import writing
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)

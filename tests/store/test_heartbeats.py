@@ -19,7 +19,7 @@ from roost.records.servers import ServerStore
 from roost.records.services import read_agents_on, read_hosts_up, save_heartbeats, save_service_heartbeat
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.own_replica import make_host_manager
-from roost.store.schema import services
+from roost.store.schema.fleet import services
 from roost.store.store_clock import FollowedClock, StoreClock
 
 HOUR, SECOND = timedelta(hours=1), timedelta(seconds=1)

@@ -16,8 +16,8 @@ from roost.errors import BadInput, Conflict, Forbidden, TokenRefused, UnknownNam
 from roost.records.application_credentials import ApplicationCredentialStore
 from roost.records.tokens import PASSWORD, TokenStore, digest_of
 from roost.records.users import SYSTEM, UNSCOPED, ProjectStore, ScryptCost, UserStore, verify_password
-from roost.store.schema import application_credentials, role_assignments, tokens
-from roost.store.schema import users as stored_users
+from roost.store.schema.access import application_credentials, role_assignments, tokens
+from roost.store.schema.access import users as stored_users
 from roost.store.transactions import writing
 
 NUMBERS = itertools.count(1)

@@ -39,8 +39,10 @@ from roost.records.fleet_import import OPTIONS_NOTE, import_fleet
 from roost.records.import_summary import ImportCounts
 from roost.records.node_rows import unlisted_uuid
 from roost.sources.fleet_file import Fleet
-from roost.store import schema
 from roost.store.change_log import AGGREGATES, NODES, SERVERS, SERVICES, USAGE, Change
+from roost.store.schema.fleet import aggregate_hosts, allocations, compute_nodes, consumers, inventories, services
+from roost.store.schema.fleet import aggregates as aggregates_table
+from roost.store.schema.servers import flavors, servers
 
 OTHER = UUID % 99
 
@@ -53,14 +55,14 @@ def store(current):
 
 def amounts(engine, host, node=None):
     """Class -> (total, reserved, used) of a node."""
-    table = schema.inventories
+    table = inventories
     number = node_id(engine, host, node)
     rows = read(engine, table, table.c.node_id, table.c.resource_class, table.c.total, table.c.reserved, table.c.used)
     return {name: tuple(rest) for owner, name, *rest in rows if owner == number}
 
 
 def node_id(engine, host, node=None):
-    return one(engine, schema.compute_nodes, host=host, hypervisor_hostname=node or host).id
+    return one(engine, compute_nodes, host=host, hypervisor_hostname=node or host).id
 
 
 # --- the first time ----------------------------------------------------------------------------------
@@ -76,7 +78,7 @@ def test_everything_is_counted_as_new(store):
 
 def test_a_node_has_what_the_file_says(store):
     bring(store, document())
-    node = one(store, schema.compute_nodes, host="b")
+    node = one(store, compute_nodes, host="b")
     assert (node.vcpus, node.memory_mb, node.local_gb) == (8, 16384, 100)
     assert (node.vcpus_used, node.free_ram_mb, node.memory_mb_used) == (3, 8192, 8192)
     assert (node.free_disk_gb, node.local_gb_used, node.disk_available_least) == (50, 50, None)
@@ -86,7 +88,7 @@ def test_a_node_has_what_the_file_says(store):
         NOW,
         None,
     )
-    assert one(store, schema.compute_nodes, host="a").running_vms == 2
+    assert one(store, compute_nodes, host="a").running_vms == 2
 
 
 def test_inventories_are_used_by_instances_and_by_nobody_we_know(store):
@@ -94,25 +96,25 @@ def test_inventories_are_used_by_instances_and_by_nobody_we_know(store):
     assert amounts(store, "a") == {"VCPU": (8, 0, 2), "MEMORY_MB": (16384, 0, 1024), "DISK_GB": (100, 0, 10)}
     assert amounts(store, "b") == {"VCPU": (8, 0, 3), "MEMORY_MB": (16384, 512, 7680), "DISK_GB": (100, 0, 50)}
     assert amounts(store, "metal", "n2")["PGPU"] == (4, 0, 0)
-    consumer = one(store, schema.consumers, kind="unlisted")
+    consumer = one(store, consumers, kind="unlisted")
     assert consumer.uuid == unlisted_uuid(default_node_uuid("b", "b"))
 
 
 def test_an_instance_is_a_consumer_and_a_server(store):
     bring(store, document())
-    consumer = one(store, schema.consumers, uuid=UUID % 1)
-    small = one(store, schema.flavors, name="small")
+    consumer = one(store, consumers, uuid=UUID % 1)
+    small = one(store, flavors, name="small")
     assert (consumer.kind, consumer.project_id) == ("instance", "p1")
     assert consumer.details == {"flavor_id": small.id, "image_props": {"os_distro": "debian"}}
-    server = one(store, schema.servers, uuid=UUID % 1)
+    server = one(store, servers, uuid=UUID % 1)
     assert (server.name, server.host, server.node, server.vm_state) == (UUID % 1, "a", "a", "active")
-    idle = one(store, schema.servers, uuid=UUID % 2)
-    assert (idle.host, one(store, schema.consumers, uuid=UUID % 2).details) == ("a", {})
+    idle = one(store, servers, uuid=UUID % 2)
+    assert (idle.host, one(store, consumers, uuid=UUID % 2).details) == ("a", {})
 
 
 def test_a_flavor_id_that_no_flavor_has_stays_as_it_is(store):
     bring(store, one_host(instances=[{"uuid": UUID % 1, "flavor_id": 77}]))
-    assert one(store, schema.consumers, uuid=UUID % 1).details == {"flavor_id": 77}
+    assert one(store, consumers, uuid=UUID % 1).details == {"flavor_id": 77}
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ def test_a_flavor_id_that_no_flavor_has_stays_as_it_is(store):
 )
 def test_who_is_alive(store, service, is_static, last_seen_up, created_at):
     bring(store, one_host(service={**service, "disabled": True, "disabled_reason": "broken fan"}))
-    row = one(store, schema.services, host="a")
+    row = one(store, services, host="a")
     assert (row.is_static, row.last_seen_up, row.created_at) == (is_static, last_seen_up, created_at)
     assert (row.disabled, row.disabled_reason, row.forced_down) == (True, "broken fan", False)
     assert (row.binary, row.topic) == ("nova-compute", "compute")
@@ -135,7 +137,7 @@ def test_who_is_alive(store, service, is_static, last_seen_up, created_at):
 
 def test_a_host_with_two_nodes_has_one_service(store):
     bring(store, document())
-    assert [host for (host,) in read(store, schema.services, schema.services.c.host)] == ["a", "b", "metal"]
+    assert [host for (host,) in read(store, services, services.c.host)] == ["a", "b", "metal"]
 
 
 def test_new_nodes_services_and_aggregates_are_changes(store):
@@ -234,7 +236,7 @@ def test_a_changed_amount_of_an_instance(store):
 def test_use_that_nobody_accounts_for_any_more_is_gone(store):
     bring(store, one_host(vcpus_used=5))
     bring(store, one_host(vcpus_used=0), LATER)
-    assert read(store, schema.consumers) == []
+    assert read(store, consumers) == []
     assert amounts(store, "a")["VCPU"] == (8, 0, 0)
 
 
@@ -243,7 +245,7 @@ def test_an_instance_that_moved_in_the_file_moves_in_the_store(store):
     bring(store, {"hosts": [{"host": "a", **HOST, "instances": [INSTANCE]}, there]})
     known = count_changes(store)
     bring(store, {"hosts": [{"host": "a", **HOST}, {**there, "instances": [INSTANCE]}]}, LATER)
-    assert one(store, schema.servers, uuid=UUID % 1).host == "b"
+    assert one(store, servers, uuid=UUID % 1).host == "b"
     assert (amounts(store, "a")["VCPU"][2], amounts(store, "b")["VCPU"][2]) == (0, 2)
     a, b = node_id(store, "a"), node_id(store, "b")
     assert {Change(USAGE, f"{a}/{UUID % 1}"), Change(USAGE, f"{b}/{UUID % 1}"), Change(SERVERS, UUID % 1)} <= (
@@ -255,7 +257,7 @@ def test_an_instance_that_moved_in_the_file_moves_in_the_store(store):
 def test_an_instance_on_two_nodes_holds_something_on_both(store):
     hosts = [{"host": name, **HOST, "instances": [INSTANCE]} for name in ("a", "b")]
     bring(store, {"hosts": hosts})
-    write(store, schema.servers.update().values(host="b", node="b"))
+    write(store, servers.update().values(host="b", node="b"))
     before = tables(store)
     bring(store, {"hosts": hosts}, LATER)
     assert tables(store) == before
@@ -269,7 +271,7 @@ def test_a_claim_made_since_stays_and_comes_on_top_of_the_file(store):
     bring(store, document())
     claim(store, OTHER, "b", {"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 21}, {"use": [2048, 20, 2]})
     bring(store, document(), LATER)
-    node = one(store, schema.compute_nodes, host="b")
+    node = one(store, compute_nodes, host="b")
     assert (node.vcpus_used, node.free_ram_mb, node.memory_mb_used) == (5, 6144, 10240)
     assert (node.free_disk_gb, node.local_gb_used, node.running_vms) == (30, 70, 1)
     assert {name: used for name, (_, _, used) in amounts(store, "b").items()} == {
@@ -297,9 +299,9 @@ def test_an_instance_listed_without_resources_keeps_its_claim(store, listed):
     claim(store, OTHER, "a", CLAIMED, {"use": [2048, 20, 2]})
     bring(store, one_host(instances=[listed]), LATER)
     assert used_of(store, "a") == CLAIMED
-    node = one(store, schema.compute_nodes, host="a")
+    node = one(store, compute_nodes, host="a")
     assert (node.vcpus_used, node.free_ram_mb, node.free_disk_gb, node.running_vms) == (2, 16384 - 2048, 80, 1)
-    assert one(store, schema.servers, uuid=OTHER).host == "a"
+    assert one(store, servers, uuid=OTHER).host == "a"
     check_sums(store)
     before = tables(store)
     bring(store, one_host(instances=[listed]), LATER)
@@ -313,7 +315,7 @@ def test_reported_figures_count_an_instance_listed_without_resources(store):
     figures = {"vcpus_used": 3, "free_ram_mb": 8192, "free_disk_mb": 50 * 1024, "num_instances": 4}
     bring(store, one_host(instances=[OTHER], **figures), LATER)
     assert used_of(store, "a") == {"VCPU": 3, "MEMORY_MB": 8192, "DISK_GB": 50}
-    node = one(store, schema.compute_nodes, host="a")
+    node = one(store, compute_nodes, host="a")
     assert (node.vcpus_used, node.free_ram_mb, node.free_disk_gb, node.running_vms) == (3, 8192, 50, 4)
     check_sums(store)
 
@@ -325,9 +327,9 @@ def test_a_claim_on_another_host_stays_too(store):
     claim(store, OTHER, "b", CLAIMED, {"use": [2048, 20, 2]})
     bring(store, {"hosts": [{**hosts[0], "instances": [OTHER]}, hosts[1]]}, LATER)
     assert (used_of(store, "a")["VCPU"], used_of(store, "b")) == (0, CLAIMED)
-    node = one(store, schema.compute_nodes, host="b")
+    node = one(store, compute_nodes, host="b")
     assert (node.vcpus_used, node.running_vms) == (2, 1)
-    assert one(store, schema.servers, uuid=OTHER).host == "a"
+    assert one(store, servers, uuid=OTHER).host == "a"
     check_sums(store)
 
 
@@ -350,7 +352,7 @@ def test_a_claim_without_a_note_counts_as_what_it_holds(store):
     bring(store, one_host())
     claim(store, OTHER, "a", {"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 20})
     bring(store, one_host(), LATER)
-    node = one(store, schema.compute_nodes, host="a")
+    node = one(store, compute_nodes, host="a")
     assert (node.vcpus_used, node.free_ram_mb, node.free_disk_gb) == (2, 14336, 80)
 
 
@@ -369,41 +371,41 @@ def test_the_hosts_of_a_move_under_way_count_what_they_counted_before(store):
             ledger.claim_and_move([], [StartMove(migration, wanted, seen)])
 
     def counted():
-        nodes = [one(store, schema.compute_nodes, host=name) for name in "abc"]
+        nodes = [one(store, compute_nodes, host=name) for name in "abc"]
         return [(each.vcpus_used, each.memory_mb_used, each.free_ram_mb, each.running_vms) for each in nodes]
 
     before = counted()
     bring(store, fleet, LATER)
     assert counted() == before
     ledger.release([OTHER, migration])
-    assert [one(store, schema.compute_nodes, host=name).running_vms for name in "abc"] == [0, 0, 0]
+    assert [one(store, compute_nodes, host=name).running_vms for name in "abc"] == [0, 0, 0]
 
 
 def test_a_claimed_bare_metal_node_stays_taken_as_a_whole(store):
     bring(store, one_host(hypervisor_type="ironic"))
     claim(store, OTHER, "a", {"VCPU": 32, "MEMORY_MB": 16384, "DISK_GB": 100})
     bring(store, one_host(hypervisor_type="ironic"), LATER)
-    node = one(store, schema.compute_nodes, host="a")
+    node = one(store, compute_nodes, host="a")
     assert (node.free_ram_mb, node.free_disk_gb, node.vcpus_used, node.running_vms) == (0, 0, 8, 0)
 
 
 def test_what_the_ledger_noted_of_a_listed_instance_is_kept(store):
     bring(store, one_host(instances=[INSTANCE]))
     noted = {"flavor_id": 1, "use": [1024, 10, 2]}
-    write(store, schema.consumers.update().where(schema.consumers.c.uuid == UUID % 1).values(details=noted))
+    write(store, consumers.update().where(consumers.c.uuid == UUID % 1).values(details=noted))
     bring(store, one_host(instances=[INSTANCE]), LATER)
-    details = one(store, schema.consumers, uuid=UUID % 1).details
+    details = one(store, consumers, uuid=UUID % 1).details
     assert details == {"flavor_id": "f-1", "image_props": {"os_distro": "debian"}, "use": [1024, 10, 2]}
 
 
 def test_an_agent_that_took_over_keeps_its_heartbeat(store):
     bring(store, one_host())
-    write(store, schema.services.update().values(is_static=False, last_seen_up=LATER))
+    write(store, services.update().values(is_static=False, last_seen_up=LATER))
     before = tables(store)
     bring(store, one_host(), LATER)
     assert tables(store) == before
     bring(store, one_host(service={"up": True}), LATER)
-    row = one(store, schema.services, host="a")
+    row = one(store, services, host="a")
     assert (row.is_static, row.last_seen_up) == (True, None)
 
 
@@ -421,13 +423,13 @@ def test_a_host_that_the_file_does_not_name_stays_in_its_aggregate(store):
     bring(store, document())
     aggregates = [{"name": "north", "metadata": {"availability_zone": "north", "ssd": "true"}}]
     bring(store, {"hosts": [{"host": "b", **HOST}], "aggregates": aggregates})
-    assert [host for _, host in read(store, schema.aggregate_hosts)] == ["a"]
+    assert [host for _, host in read(store, aggregate_hosts)] == ["a"]
 
 
 def test_hosts_may_say_themselves_which_aggregates_they_are_in(store):
     own = {"name": "own", "metadata": {"x": 1}}
     bring(store, {"hosts": [{"host": name, **HOST, "aggregates": [own]} for name in ("a", "b")]})
-    assert [host for _, host in read(store, schema.aggregate_hosts)] == ["a", "b"]
+    assert [host for _, host in read(store, aggregate_hosts)] == ["a", "b"]
 
 
 # --- dry run, notes, progress ------------------------------------------------------------------------
@@ -532,7 +534,7 @@ def with_uuid(host, uuid):
 def test_bad_input_is_one_line_and_nothing_is_written(store, fleet, words):
     bring(store, document())
     before = tables(store)
-    north = one(store, schema.aggregates, name="north").uuid
+    north = one(store, aggregates_table, name="north").uuid
     fleet = json.loads(json.dumps(fleet).replace("{north}", north))
     with pytest.raises(BadInput) as caught:
         bring(store, fleet, LATER)
@@ -555,7 +557,7 @@ def test_what_no_fleet_file_could_say(store, record, words):
     with pytest.raises(BadInput) as caught:
         import_fleet(store, fleet, NOW)
     assert all(word in str(caught.value) for word in words), str(caught.value)
-    assert read(store, schema.compute_nodes) == []
+    assert read(store, compute_nodes) == []
 
 
 def test_the_nearest_host_is_named_for_one_that_an_aggregate_has_and_nothing_else(store):
@@ -563,19 +565,19 @@ def test_the_nearest_host_is_named_for_one_that_an_aggregate_has_and_nothing_els
     record = HostRecord("b", aggregates=(Aggregate("g", hosts=("node-2",)),))
     with pytest.raises(BadInput, match="did you mean node-1"):
         import_fleet(store, Fleet(HostTable.of([record]), runs=((record, [("b", "b")]),)), NOW)
-    assert read(store, schema.aggregates) == []
+    assert read(store, aggregates_table) == []
 
 
 def test_an_aggregate_may_have_a_host_that_only_the_store_knows(store):
     bring(store, one_host())
     record = HostRecord("b", aggregates=(Aggregate("g", hosts=("a", "b")),))
     import_fleet(store, Fleet(HostTable.of([record]), runs=((record, [("b", "b")]),)), NOW)
-    assert [host for _, host in read(store, schema.aggregate_hosts)] == ["a", "b"]
+    assert [host for _, host in read(store, aggregate_hosts)] == ["a", "b"]
 
 
 def test_a_migration_cannot_become_an_instance(store):
     bring(store, one_host())
-    write(store, schema.consumers.insert().values(uuid=UUID % 1, kind="migration"))
+    write(store, consumers.insert().values(uuid=UUID % 1, kind="migration"))
     with pytest.raises(BadInput, match="migration"):
         bring(store, one_host(instances=[INSTANCE]))
 
@@ -598,10 +600,10 @@ MIGRATION = {"uuid": UUID % 8, "instance": UUID % 7, "resources": {"VCPU": 2, "M
 def test_a_migration_of_the_file_holds_what_it_says_and_no_more(store):
     bring(store, one_host(migrations=[MIGRATION]))
     assert [row[1:] for row in sorted(allocated(store))] == [("DISK_GB", 3), ("MEMORY_MB", 512), ("VCPU", 2)]
-    node = one(store, schema.compute_nodes, host="a")
+    node = one(store, compute_nodes, host="a")
     assert (node.vcpus_used, node.free_ram_mb, node.free_disk_gb, node.running_vms) == (2, 16384 - 512, 97, 1)
-    assert one(store, schema.consumers, uuid=UUID % 8).kind == "migration"
-    assert read(store, schema.servers) == []
+    assert one(store, consumers, uuid=UUID % 8).kind == "migration"
+    assert read(store, servers) == []
     check_sums(store)
 
 
@@ -613,8 +615,8 @@ def test_a_migration_that_the_file_does_not_list_stays_and_is_counted(store):
 
 
 def allocated(engine):
-    table = schema.allocations.c
-    return read(engine, schema.allocations, table.consumer_uuid, table.resource_class, table.used)
+    table = allocations.c
+    return read(engine, allocations, table.consumer_uuid, table.resource_class, table.used)
 
 
 def test_two_imports_at_once_leave_what_one_would(store):

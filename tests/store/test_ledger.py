@@ -14,9 +14,13 @@ from roost.ledger import ledger as ledger_module
 from roost.ledger.claim import Claim, StrictGroup
 from roost.ledger.ledger import Ledger
 from roost.model.resources import Use
-from roost.store import schema
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
+from roost.store.schema.fleet import allocations as allocations_table
+from roost.store.schema.fleet import compute_nodes, consumers
+from roost.store.schema.fleet import inventories as inventories_table
+from roost.store.schema.history import changes
+from roost.store.schema.servers import server_group_members, server_group_slots, server_groups
 
 TOTALS = {"VCPU": 8, "MEMORY_MB": 16384, "DISK_GB": 100}
 numbers = itertools.count(1)
@@ -38,9 +42,9 @@ def add_node(engine, host=None, totals=TOTALS, inventory=None, **columns):
         **columns,
     }
     with engine.begin() as connection:
-        node_id = connection.execute(insert(schema.compute_nodes), row).inserted_primary_key[0]
+        node_id = connection.execute(insert(compute_nodes), row).inserted_primary_key[0]
         rows = [{"node_id": node_id, "resource_class": name, "total": total} for name, total in totals.items()]
-        connection.execute(insert(schema.inventories), [row | (inventory or {}) for row in rows])
+        connection.execute(insert(inventories_table), [row | (inventory or {}) for row in rows])
     return row["uuid"]
 
 
@@ -60,7 +64,7 @@ def group(policy, most=1):
 
 def used(engine, node):
     """Class -> what the inventory says is used of it; and the allocations must say the same."""
-    inventories, allocations, nodes = schema.inventories.c, schema.allocations.c, schema.compute_nodes.c
+    inventories, allocations, nodes = inventories_table.c, allocations_table.c, compute_nodes.c
     with engine.connect() as connection:
         node_id = connection.scalar(select(nodes.id).where(nodes.uuid == node))
         said = dict(
@@ -97,13 +101,13 @@ def test_a_claim_is_in_every_table_that_knows_of_it(current, book):
     one = claim(node, DISK_GB=10)
     book.claim([one])
     assert used(current, node) == {"VCPU": 2, "MEMORY_MB": 1024, "DISK_GB": 10}
-    (consumer,) = rows_of(current, schema.consumers, uuid=one.consumer_uuid)
+    (consumer,) = rows_of(current, consumers, uuid=one.consumer_uuid)
     assert (consumer["kind"], consumer["project_id"], consumer["user_id"]) == ("instance", "proj", "user")
     assert consumer["details"] == {"flavor_id": "7", "image_props": {"os": "ünix"}, "use": [1024, 10, 2]}
-    (row,) = rows_of(current, schema.compute_nodes, uuid=node)
+    (row,) = rows_of(current, compute_nodes, uuid=node)
     free = [row[name] for name in ("free_ram_mb", "memory_mb_used", "free_disk_gb", "local_gb_used", "vcpus_used")]
     assert (free, row["running_vms"]) == ([15360, 1024, 90, 10, 2], 1)
-    (change,) = rows_of(current, schema.changes, subject_key=f"{row['id']}/{one.consumer_uuid}")
+    (change,) = rows_of(current, changes, subject_key=f"{row['id']}/{one.consumer_uuid}")
     assert change["subject"] == "allocations"
 
 
@@ -113,10 +117,10 @@ def test_a_release_leaves_no_trace_but_a_change(current, book):
     book.claim([one])
     assert book.release([one.consumer_uuid]) == 1
     assert set(used(current, node).values()) == {0}
-    assert rows_of(current, schema.consumers, uuid=one.consumer_uuid) == []
-    (row,) = rows_of(current, schema.compute_nodes, uuid=node)
+    assert rows_of(current, consumers, uuid=one.consumer_uuid) == []
+    (row,) = rows_of(current, compute_nodes, uuid=node)
     assert (row["free_ram_mb"], row["vcpus_used"], row["running_vms"]) == (16384, 0, 0)
-    assert len(rows_of(current, schema.changes, subject_key=f"{row['id']}/{one.consumer_uuid}")) == 2
+    assert len(rows_of(current, changes, subject_key=f"{row['id']}/{one.consumer_uuid}")) == 2
     assert book.release([one.consumer_uuid]) == 0
 
 
@@ -154,12 +158,12 @@ def test_a_bare_metal_node_is_claimed_whole(current, book):
     one = Claim(new_uuid(), node, {"CUSTOM_BAREMETAL_GOLD": 1})
     book.claim([one])
     assert used(current, node) == TOTALS | {"CUSTOM_BAREMETAL_GOLD": 1}
-    (row,) = rows_of(current, schema.compute_nodes, uuid=node)
+    (row,) = rows_of(current, compute_nodes, uuid=node)
     assert (row["free_ram_mb"], row["free_disk_gb"], row["vcpus_used"]) == (0, 0, 8)
     with pytest.raises(ClaimRejected, match="the node is taken"):
         book.claim([Claim(new_uuid(), node, {"CUSTOM_BAREMETAL_GOLD": 1})])
     book.release([one.consumer_uuid])
-    (row,) = rows_of(current, schema.compute_nodes, uuid=node)
+    (row,) = rows_of(current, compute_nodes, uuid=node)
     assert (row["free_ram_mb"], row["free_disk_gb"], row["vcpus_used"]) == (16384, 100, 0)
 
 
@@ -170,7 +174,7 @@ def test_a_move_holds_both_ends_until_it_is_finished(current, book):
     move = new_uuid()
     book.start_move(move, claim(target, 4, consumer=one.consumer_uuid))
     assert (used(current, source)["VCPU"], used(current, target)["VCPU"]) == (4, 4)
-    assert [row["kind"] for row in rows_of(current, schema.consumers, uuid=move)] == ["migration"]
+    assert [row["kind"] for row in rows_of(current, consumers, uuid=move)] == ["migration"]
     assert book.finish_move(move)
     assert (used(current, source)["VCPU"], used(current, target)["VCPU"]) == (0, 4)
     assert not book.finish_move(move)
@@ -191,8 +195,8 @@ def test_a_move_that_is_undone(current, book):
     book.claim([claim(target, 1, group=apart)])
     with pytest.raises(ClaimRejected):
         book.claim([claim(source, 1, group=apart)])
-    assert rows_of(current, schema.consumers, uuid=move) == []
-    (consumer,) = rows_of(current, schema.consumers, uuid=one.consumer_uuid)
+    assert rows_of(current, consumers, uuid=move) == []
+    (consumer,) = rows_of(current, consumers, uuid=one.consumer_uuid)
     assert (consumer["kind"], consumer["details"]["use"]) == ("instance", [1024, 10, 4])
 
 
@@ -204,8 +208,8 @@ def test_anti_affinity_is_kept_and_its_slots_are_free_again(current, book):
         book.claim([claim(node, group=apart)])
     book.release([first.consumer_uuid])
     book.claim([claim(node, group=apart)])
-    (row,) = rows_of(current, schema.server_groups, uuid=apart.uuid)
-    assert len(rows_of(current, schema.server_group_slots, group_id=row["id"])) == 2
+    (row,) = rows_of(current, server_groups, uuid=apart.uuid)
+    assert len(rows_of(current, server_group_slots, group_id=row["id"])) == 2
     assert {first.consumer_uuid, second.consumer_uuid} < set(book.read_group_members(apart.uuid))
     assert book.read_group_members("nobody") == []
 
@@ -229,9 +233,9 @@ def test_members_that_came_without_the_ledger_count(current, book, policy):
     book.claim([old])
     with current.begin() as connection:
         row = {"uuid": rule.uuid, "name": "g", "policy": policy}
-        group_id = connection.execute(insert(schema.server_groups), row).inserted_primary_key[0]
+        group_id = connection.execute(insert(server_groups), row).inserted_primary_key[0]
         member = {"group_id": group_id, "server_uuid": old.consumer_uuid}
-        connection.execute(insert(schema.server_group_members), member)
+        connection.execute(insert(server_group_members), member)
     wrong, right = (here, there) if policy == "anti-affinity" else (there, here)
     with pytest.raises(ClaimRejected, match="affinity group"):
         book.claim([claim(wrong, group=rule)])

@@ -17,7 +17,8 @@ from roost.records.server import Fault, Server, TaskData
 from roost.records.servers import ServerStore
 from roost.records.services import save_service_heartbeat, set_service_flags
 from roost.sources.fleet_file import Fleet
-from roost.store.schema import servers, services
+from roost.store.schema.fleet import services
+from roost.store.schema.servers import servers
 
 NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
 UUID = "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01"

@@ -11,7 +11,8 @@ from roost.clock import SystemClock
 from roost.records import servers as pruning
 from roost.records.server import Fault, Migration, Server
 from roost.records.servers import ServerStore
-from roost.store.schema import migrations, server_faults, servers, services
+from roost.store.schema.fleet import services
+from roost.store.schema.servers import migrations, server_faults, servers
 from roost.store.transactions import writing
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)

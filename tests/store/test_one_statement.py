@@ -22,11 +22,13 @@ from roost.ledger.claim import StrictGroup
 from roost.ledger.ledger import Ledger
 from roost.ledger.write_back import OneStatementClaim
 from roost.model.numa import InstanceCell
-from roost.store import schema
 from roost.store.change_log import GUESTS, USAGE, usage_key
 from roost.store.columns import as_json_text
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
+from roost.store.schema.fleet import allocations, compute_nodes, guest_allocations, inventories
+from roost.store.schema.fleet import consumers as consumers_table
+from roost.store.schema.history import changes
 
 DEVICE = {"vendor_id": "10de", "product_id": "1eb8", "numa_node": 0, "dev_type": "type-PCI"}
 
@@ -54,21 +56,21 @@ def random_node(engine, chance):
 def left_behind(engine, node, consumer):
     """All rows that tell of the two, without the numbers that rows are given."""
     with engine.connect() as connection:
-        row = connection.execute(select(schema.compute_nodes).where(schema.compute_nodes.c.uuid == node)).one()
+        row = connection.execute(select(compute_nodes).where(compute_nodes.c.uuid == node)).one()
         parts = {"node": {**row._mapping, "id": 0, "uuid": "", "host": "", "hypervisor_hostname": ""}}
         for table, column in (
-            (schema.inventories, schema.inventories.c.node_id),
-            (schema.allocations, schema.allocations.c.node_id),
+            (inventories, inventories.c.node_id),
+            (allocations, allocations.c.node_id),
         ):
             found = connection.execute(select(table).where(column == row.id)).mappings()
             parts[table.name] = sorted(
-                str({**each, "node_id": 0, **({"consumer_uuid": ""} if table is schema.allocations else {})})
+                str({**each, "node_id": 0, **({"consumer_uuid": ""} if table is allocations else {})})
                 for each in found
             )
-        known = connection.execute(select(schema.consumers).where(schema.consumers.c.uuid == consumer)).mappings()
+        known = connection.execute(select(consumers_table).where(consumers_table.c.uuid == consumer)).mappings()
         parts["consumer"] = [{**each, "uuid": ""} for each in known]
-        noted = schema.changes.c.subject_key == usage_key(row.id, consumer)
-        parts["changes"] = list(connection.scalars(select(schema.changes.c.subject).where(noted)))
+        noted = changes.c.subject_key == usage_key(row.id, consumer)
+        parts["changes"] = list(connection.scalars(select(changes.c.subject).where(noted)))
     return parts
 
 
@@ -115,7 +117,7 @@ def guest_node(engine, devices=3):
 
 def space_of(engine, node):
     """What is left of a node for guests, as a scheduler reads it."""
-    nodes = schema.compute_nodes.c
+    nodes = compute_nodes.c
     with engine.connect() as connection:
         found = connection.execute(select(nodes.numa_topology, nodes.pci_stats).where(nodes.uuid == node)).one()
     return SpaceTexts(*map(as_json_text, found)).decode()
@@ -145,9 +147,9 @@ def test_guests_are_claimed_both_ways_alike(current):
             else:
                 book.claim([replace(one, seen_space=None)])
         with current.connect() as connection:
-            rows = connection.execute(select(schema.guest_allocations)).mappings().all()
+            rows = connection.execute(select(guest_allocations)).mappings().all()
             node_id = next(row["node_id"] for row in rows if row["consumer_uuid"] == uuids[0])
-            is_noted = (schema.changes.c.subject == GUESTS) & (schema.changes.c.subject_key == str(node_id))
+            is_noted = (changes.c.subject == GUESTS) & (changes.c.subject_key == str(node_id))
             noted = connection.scalar(select(func.count()).where(is_noted))
         guests = [row["guest"] | {"instance": ""} for uuid in uuids for row in rows if row["consumer_uuid"] == uuid]
         behind.append((left_behind(current, node, uuids[0]), guests, noted))

@@ -10,7 +10,7 @@ from tests.store.fleets import wipe
 from roost.records.outages import save_probe
 from roost.records.service_catalogue import LivenessAndZones, list_services
 from roost.records.services import is_agent_up, read_agents_on, read_hosts_up, save_heartbeats
-from roost.store.schema import heartbeat_probes, services
+from roost.store.schema.fleet import heartbeat_probes, services
 
 START = datetime(2026, 11, 19, 12, tzinfo=UTC)
 DOWN_SECONDS = 60

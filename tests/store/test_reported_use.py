@@ -11,8 +11,8 @@ from roost.ledger.claim import Claim
 from roost.ledger.ledger import Ledger
 from roost.model.resources import Use, move_of
 from roost.records.reports import save_report, save_statistics
-from roost.store import schema
 from roost.store.change_log import NODES, Change
+from roost.store.schema.fleet import compute_nodes
 
 HOST = HostRecord(
     "a",
@@ -41,7 +41,7 @@ def ledger(store):
 
 
 def node(engine):
-    return one(engine, schema.compute_nodes, host="a")
+    return one(engine, compute_nodes, host="a")
 
 
 def use_of(engine):

@@ -17,7 +17,7 @@ from roost.ledger.ledger import Ledger
 from roost.model.request import Destination
 from roost.model.resources import move_of
 from roost.records.fleet_export import export_fleet
-from roost.store import schema
+from roost.store.schema.fleet import compute_nodes, inventories
 from roost.store.schema_upgrade import upgrade
 
 ALIAS = json.dumps({"name": "gpu", "vendor_id": "10de", "product_id": "1eb8", "device_type": "type-PCI"})
@@ -95,13 +95,13 @@ def without_ids(exported):
 
 def free_amounts(engine):
     """Host -> used and free amounts, NUMA cells and PCI devices, and what is used of each resource class."""
-    table, found = schema.compute_nodes.c, {}
+    table, found = compute_nodes.c, {}
     with engine.connect() as connection:
         columns = (*(table[name] for name in FREE), table.numa_topology, table.pci_stats)
         for host, *values in connection.execute(select(table.host, *columns)):
             found[host] = values
-        used = schema.inventories.c
-        joined = select(table.host, used.resource_class, used.used).join(schema.inventories, used.node_id == table.id)
+        used = inventories.c
+        joined = select(table.host, used.resource_class, used.used).join(inventories, used.node_id == table.id)
         for host, name, amount in sorted(tuple(row) for row in connection.execute(joined)):
             found[host].append((name, amount))
     return found
@@ -205,7 +205,7 @@ def test_a_node_with_fewer_devices_than_are_booked(store):
     cloud = cloud_on(store)
     place(cloud, on(asking(**{"pci_passthrough:alias": "gpu:2"}), "a"))
     fewer = [{**GPUS[0], "count": 1}]
-    table = schema.compute_nodes
+    table = compute_nodes
     write(store, table.update().where(table.c.host == "a").values(pci_stats=[], base_pci_stats=fewer))
     before = tables(store)
     bring(store, export_fleet(store, cloud.clock.now()), cloud.clock.now())

@@ -10,8 +10,8 @@ from sqlalchemy import inspect, text
 from tests.store.rows import columns_there, contents, fill
 
 from roost.errors import SchemaError
-from roost.store import schema
 from roost.store import schema_upgrade as upgrades
+from roost.store.schema import metadata
 from roost.store.schema_upgrade import check, ensure_current, upgrade
 
 HEAD, NEXT = "0009", "0010"
@@ -59,7 +59,7 @@ def execute(engine, *statements):
 def test_from_nothing_to_all_tables(empty):
     before, after = upgrade(empty)
     assert (before.state, before.revision, after.state, after.revision) == ("empty", None, "current", HEAD)
-    assert set(inspect(empty).get_table_names()) == {*schema.metadata.tables, upgrades.VERSION_TABLE}
+    assert set(inspect(empty).get_table_names()) == {*metadata.tables, upgrades.VERSION_TABLE}
     ensure_current(empty)
 
 

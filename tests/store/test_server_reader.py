@@ -13,7 +13,7 @@ from roost.errors import BadInput
 from roost.records.listing import SORT_KEYS, MigrationFilters, ServerFilters
 from roost.records.server import STATUSES, TASK_STATES, VM_STATES, Fault, Migration, status_of
 from roost.records.servers import ServerStore
-from roost.store.schema import migrations, server_faults, servers
+from roost.store.schema.servers import migrations, server_faults, servers
 from roost.store.transactions import writing
 
 START = datetime(2030, 1, 1, tzinfo=UTC)

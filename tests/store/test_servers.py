@@ -14,7 +14,8 @@ from roost.clock import SystemClock
 from roost.errors import IllegalStep, ServerChanged, UnknownName
 from roost.records.server import Attempt, Fault, Migration, Server, TaskData
 from roost.records.servers import ServerStore
-from roost.store.schema import changes, servers
+from roost.store.schema.history import changes
+from roost.store.schema.servers import servers
 from roost.store.transactions import writing
 
 NUMBERS = itertools.count(1)

@@ -16,7 +16,8 @@ from roost.ledger.ledger import Ledger
 from roost.ledger.operations import ClaimAll, Release
 from roost.model.resources import move_of
 from roost.scheduler.rounds import plan_claims, read_held
-from roost.store import schema
+from roost.store.schema.fleet import compute_nodes
+from roost.store.schema.servers import server_group_hosts, server_groups
 
 POOLS = [{"vendor_id": "10de", "product_id": "1eb8", "dev_type": "type-PCI", "numa_node": None, "count": 1}]
 COUNTS = ("vcpus_used", "memory_mb_used", "free_ram_mb", "local_gb_used", "free_disk_gb", "running_vms", "pci_stats")
@@ -28,7 +29,7 @@ def book(current):
 
 
 def counts(engine, node):
-    (row,) = rows_of(engine, schema.compute_nodes, uuid=node)
+    (row,) = rows_of(engine, compute_nodes, uuid=node)
     return {name: row[name] for name in COUNTS}
 
 
@@ -78,8 +79,8 @@ def test_a_consumer_that_appears_while_another_is_locked(current, book, monkeypa
     if current.dialect.name == "sqlite":
         happens.pop()()  # one transaction writes at a time
     book.release([known.consumer_uuid, new.consumer_uuid])
-    bound = {row["group_id"] for row in rows_of(current, schema.server_group_hosts)}
-    assert bound.isdisjoint(row["id"] for row in rows_of(current, schema.server_groups, uuid=rule.uuid))
+    bound = {row["group_id"] for row in rows_of(current, server_group_hosts)}
+    assert bound.isdisjoint(row["id"] for row in rows_of(current, server_groups, uuid=rule.uuid))
 
 
 def test_a_release_and_a_claim_with_a_group_in_one_commit(current, book):

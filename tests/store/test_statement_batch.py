@@ -12,7 +12,7 @@ from tests.store.test_ledger import add_node, claim, rows_of
 from roost.errors import DatabaseConflict, DatabaseError, DatabaseUnreachable
 from roost.ledger.ledger import Ledger
 from roost.store import libpq_pipeline as pipelines
-from roost.store import schema
+from roost.store.schema.fleet import allocations, compute_nodes, consumers
 from roost.store.statements import Statement, is_key, key_parameter, send_batch
 from roost.store.transactions import database_errors, writing
 
@@ -51,7 +51,7 @@ def test_answers_come_in_order_with_rows_or_their_number(transaction):
 )
 def test_keys_are_taken_as_they_are(transaction, kind, keys):
     there = ["k1", "k2", "k{,}", 'k"\\"', "k'", "kNULL", ODD[:30]]
-    column, is_one = schema.consumers.c.uuid, len(keys) == 1
+    column, is_one = consumers.c.uuid, len(keys) == 1
     statement = select(column).where(is_key(transaction.dialect.name, column, "keys", is_one))
     *_, found = send_batch(transaction, [*map(add, there), Statement(statement, {"keys": key_parameter(keys)})])
     assert sorted(uuid for (uuid,) in found.rows) == sorted(set(keys) & set(there))
@@ -92,14 +92,14 @@ def test_a_statement_that_waits_or_works_too_long_is_a_conflict(current):
     slow = Statement(text("SELECT pg_sleep(10)"), {})
     with pytest.raises(DatabaseConflict), writing(current) as connection:
         send_batch(connection, [Statement(text("SET LOCAL statement_timeout = '20ms'"), {}), slow, read("w")])
-    assert rows_of(current, schema.consumers, uuid="w1") == []
+    assert rows_of(current, consumers, uuid="w1") == []
 
 
 @on_postgresql
 def test_what_is_read_after_a_lock_is_what_its_last_holder_wrote(current):
     """Each statement of a batch has its own view of what is committed."""
     node, said = add_node(current), []
-    (row,) = rows_of(current, schema.compute_nodes, uuid=node)
+    (row,) = rows_of(current, compute_nodes, uuid=node)
     lock = Statement(text("SELECT id FROM compute_nodes WHERE uuid = :uuid FOR UPDATE"), {"uuid": node})
     look = Statement(text("SELECT used FROM inventories WHERE node_id = :id"), {"id": row["id"]})
 
@@ -219,6 +219,6 @@ def test_consumers_with_a_row_and_nothing_else_may_claim(current):
     """An import lists such ones: they are no newcomers, and hold nothing."""
     one = claim(add_node(current))
     with current.begin() as connection:
-        connection.execute(insert(schema.consumers), {"uuid": one.consumer_uuid})
+        connection.execute(insert(consumers), {"uuid": one.consumer_uuid})
     Ledger(current).claim([one])
-    assert len(rows_of(current, schema.allocations, consumer_uuid=one.consumer_uuid)) == 2
+    assert len(rows_of(current, allocations, consumer_uuid=one.consumer_uuid)) == 2

@@ -10,10 +10,21 @@ from sqlalchemy import func, inspect, select
 from sqlalchemy.exc import DBAPIError, IntegrityError, StatementError
 from tests.store.rows import MOMENT, bare_row, contents, fill, insert_parents, odd_row
 
-from roost.store import schema
+from roost.store.schema import metadata
+from roost.store.schema.fleet import (
+    aggregates,
+    allocations,
+    compute_nodes,
+    consumers,
+    inventories,
+    node_traits,
+    services,
+)
+from roost.store.schema.history import changes
+from roost.store.schema.servers import server_group_hosts, server_group_members, server_group_slots, server_groups
 from roost.store.schema_upgrade import VERSION_TABLE
 
-TABLES = schema.metadata.sorted_tables
+TABLES = metadata.sorted_tables
 NODE, OTHER_NODE = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
 
 
@@ -21,7 +32,7 @@ def test_revisions_and_schema_say_the_same(current, kind):
     # MariaDB writes the default of a truth as a number, which alembic holds to be a change.
     options = {"version_table": VERSION_TABLE, "compare_type": True, "compare_server_default": kind != "mariadb"}
     with current.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection, opts=options), schema.metadata) == []
+        assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
 
 
 def test_every_rule_of_the_schema_has_its_name_in_the_database(current):
@@ -59,35 +70,35 @@ def test_every_table_at_once(transaction):
 
 @pytest.mark.parametrize("number", [-(2**63), -1, 0, 2**53 + 1, 2**63 - 1])
 def test_numbers_have_64_bits(transaction, number):
-    row = {**bare_row(schema.compute_nodes), "disk_available_least": number}
-    transaction.execute(schema.compute_nodes.insert().values(row))
-    assert transaction.scalar(select(schema.compute_nodes.c.disk_available_least)) == number
+    row = {**bare_row(compute_nodes), "disk_available_least": number}
+    transaction.execute(compute_nodes.insert().values(row))
+    assert transaction.scalar(select(compute_nodes.c.disk_available_least)) == number
 
 
 def test_a_moment_of_another_zone_comes_back_in_utc(transaction):
     there = MOMENT.astimezone(datetime.timezone(datetime.timedelta(hours=-7)))
-    transaction.execute(schema.services.insert().values({**bare_row(schema.services), "last_seen_up": there}))
-    found = transaction.scalar(select(schema.services.c.last_seen_up))
+    transaction.execute(services.insert().values({**bare_row(services), "last_seen_up": there}))
+    found = transaction.scalar(select(services.c.last_seen_up))
     assert (found, found.tzinfo) == (MOMENT, datetime.UTC)
 
 
 def test_a_time_without_a_zone_is_refused(transaction):
-    row = {**bare_row(schema.services), "last_seen_up": datetime.datetime(2026, 1, 1)}
+    row = {**bare_row(services), "last_seen_up": datetime.datetime(2026, 1, 1)}
     with pytest.raises(StatementError, match="has no time zone"):
-        transaction.execute(schema.services.insert().values(row))
+        transaction.execute(services.insert().values(row))
 
 
 def test_a_number_that_is_none_is_no_json(transaction):
-    row = {**bare_row(schema.compute_nodes), "stats": {"load": float("nan")}}
+    row = {**bare_row(compute_nodes), "stats": {"load": float("nan")}}
     with pytest.raises(StatementError, match="not JSON compliant"):
-        transaction.execute(schema.compute_nodes.insert().values(row))
+        transaction.execute(compute_nodes.insert().values(row))
 
 
 def test_a_name_that_is_too_long_is_refused_and_not_cut(transaction, kind):
     if kind == "sqlite":
         return  # has no lengths: it keeps the name whole, which is as good
     with pytest.raises(DBAPIError):
-        transaction.execute(schema.aggregates.insert().values(uuid=NODE, name="x" * 256))
+        transaction.execute(aggregates.insert().values(uuid=NODE, name="x" * 256))
 
 
 # --- what is unique ----------------------------------------------------------------------------------
@@ -95,28 +106,28 @@ def test_a_name_that_is_too_long_is_refused_and_not_cut(transaction, kind):
 
 def add_node(connection, number, **values):
     row = {
-        **bare_row(schema.compute_nodes),
+        **bare_row(compute_nodes),
         "id": number,
         "uuid": f"node-{number}",
         "host": f"host-{number}",
         **values,
     }
-    connection.execute(schema.compute_nodes.insert().values(row))
+    connection.execute(compute_nodes.insert().values(row))
 
 
 def add_group(connection, number):
     values = {"id": number, "uuid": f"group-{number}", "name": "web", "policy": "anti-affinity"}
-    connection.execute(schema.server_groups.insert().values(values))
+    connection.execute(server_groups.insert().values(values))
 
 
 def add_consumer(connection, uuid):
-    connection.execute(schema.consumers.insert().values(uuid=uuid))
+    connection.execute(consumers.insert().values(uuid=uuid))
 
 
 def take_slot(connection, group, host, slot, consumer):
     add_consumer(connection, consumer)
     values = {"group_id": group, "host": host, "slot": slot, "consumer_uuid": consumer}
-    connection.execute(schema.server_group_slots.insert().values(values))
+    connection.execute(server_group_slots.insert().values(values))
 
 
 @pytest.fixture
@@ -147,12 +158,12 @@ def test_a_slot_below_zero_is_no_slot(groups):
 
 def test_a_slot_is_free_again_when_its_consumer_is_gone(groups):
     take_slot(groups, 1, "h1", 0, "a")
-    groups.execute(schema.consumers.delete())
+    groups.execute(consumers.delete())
     take_slot(groups, 1, "h1", 0, "b")
 
 
 def test_a_group_with_affinity_has_one_host(groups):
-    insert = schema.server_group_hosts.insert()
+    insert = server_group_hosts.insert()
     groups.execute(insert.values(group_id=1, host="h1"))
     groups.execute(insert.values(group_id=2, host="h1"))
     with pytest.raises(IntegrityError):
@@ -160,7 +171,7 @@ def test_a_group_with_affinity_has_one_host(groups):
 
 
 def test_a_server_is_a_member_of_a_group_once(groups):
-    insert = schema.server_group_members.insert()
+    insert = server_group_members.insert()
     groups.execute(insert.values(group_id=1, server_uuid=NODE))
     with pytest.raises(IntegrityError):
         groups.execute(insert.values(group_id=1, server_uuid=NODE))
@@ -169,7 +180,7 @@ def test_a_server_is_a_member_of_a_group_once(groups):
 def test_a_consumer_holds_a_class_of_a_node_once(transaction):
     add_node(transaction, 1)
     add_consumer(transaction, "a")
-    insert = schema.allocations.insert()
+    insert = allocations.insert()
     transaction.execute(insert.values(consumer_uuid="a", node_id=1, resource_class="VCPU", used=2))
     transaction.execute(insert.values(consumer_uuid="a", node_id=1, resource_class="MEMORY_MB", used=2))
     with pytest.raises(IntegrityError):
@@ -182,33 +193,31 @@ def test_an_allocation_of_nothing_is_none(transaction, used):
     add_consumer(transaction, "a")
     with pytest.raises(DBAPIError):
         transaction.execute(
-            schema.allocations.insert().values(consumer_uuid="a", node_id=1, resource_class="VCPU", used=used)
+            allocations.insert().values(consumer_uuid="a", node_id=1, resource_class="VCPU", used=used)
         )
 
 
 def test_more_cannot_be_given_back_than_was_taken(transaction):
     add_node(transaction, 1)
-    transaction.execute(schema.inventories.insert().values(node_id=1, resource_class="VCPU", total=8, used=2))
+    transaction.execute(inventories.insert().values(node_id=1, resource_class="VCPU", total=8, used=2))
     with pytest.raises(DBAPIError):
-        transaction.execute(schema.inventories.update().values(used=schema.inventories.c.used - 3))
+        transaction.execute(inventories.update().values(used=inventories.c.used - 3))
 
 
 def test_a_node_that_holds_something_cannot_be_deleted(transaction):
     add_node(transaction, 1)
     add_consumer(transaction, "a")
-    transaction.execute(
-        schema.allocations.insert().values(consumer_uuid="a", node_id=1, resource_class="VCPU", used=2)
-    )
+    transaction.execute(allocations.insert().values(consumer_uuid="a", node_id=1, resource_class="VCPU", used=2))
     with pytest.raises(IntegrityError):
-        transaction.execute(schema.compute_nodes.delete())
+        transaction.execute(compute_nodes.delete())
 
 
 def test_inventories_and_traits_go_with_their_node(transaction):
     add_node(transaction, 1)
-    transaction.execute(schema.inventories.insert().values(node_id=1, resource_class="VCPU", total=8))
-    transaction.execute(schema.node_traits.insert().values(node_id=1, trait="CUSTOM_FAST"))
-    transaction.execute(schema.compute_nodes.delete())
-    for table in (schema.inventories, schema.node_traits):
+    transaction.execute(inventories.insert().values(node_id=1, resource_class="VCPU", total=8))
+    transaction.execute(node_traits.insert().values(node_id=1, trait="CUSTOM_FAST"))
+    transaction.execute(compute_nodes.delete())
+    for table in (inventories, node_traits):
         assert transaction.scalar(select(func.count()).select_from(table)) == 0
 
 
@@ -225,7 +234,7 @@ def test_host_and_node_name_a_compute_node_once_by_the_letter(transaction):
 
 
 def note_change(connection):
-    insert = schema.changes.insert().values(subject="compute_nodes", subject_key="1", token=1)
+    insert = changes.insert().values(subject="compute_nodes", subject_key="1", token=1)
     return connection.execute(insert).inserted_primary_key[0]
 
 
@@ -233,10 +242,10 @@ def test_change_numbers_count_up_and_are_never_used_twice(current):
     with current.begin() as connection:
         first = note_change(connection)
     with current.begin() as connection:
-        connection.execute(schema.changes.delete())
+        connection.execute(changes.delete())
     with current.begin() as connection:
         second = note_change(connection)
-        connection.execute(schema.changes.delete())
+        connection.execute(changes.delete())
     assert second > first
 
 
@@ -247,10 +256,10 @@ def test_a_lower_number_may_become_visible_later(current, kind):
     with current.connect() as slow, current.connect() as quick:
         lower, higher = note_change(slow), note_change(quick)
         quick.commit()
-        seen = list(quick.scalars(select(schema.changes.c.number)))
+        seen = list(quick.scalars(select(changes.c.number)))
         slow.commit()
         quick.rollback()
         assert (lower < higher, seen) == (True, [higher])
-        assert list(quick.scalars(select(schema.changes.c.number).order_by("number"))) == [lower, higher]
-        quick.execute(schema.changes.delete())
+        assert list(quick.scalars(select(changes.c.number).order_by("number"))) == [lower, higher]
+        quick.execute(changes.delete())
         quick.commit()

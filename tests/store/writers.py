@@ -8,7 +8,7 @@ from sqlalchemy import delete, insert, select, update
 
 from roost.store.change_log import AGGREGATES, NODES, SERVERS, SERVICES, USAGE, Change, record_changes, usage_key
 from roost.store.engine import BEGINS_WRITING
-from roost.store.schema import (
+from roost.store.schema.fleet import (
     aggregate_hosts,
     aggregate_metadata,
     aggregates,
@@ -17,9 +17,9 @@ from roost.store.schema import (
     consumers,
     inventories,
     node_traits,
-    servers,
     services,
 )
+from roost.store.schema.servers import servers
 
 NOW = datetime.datetime(2026, 11, 15, 12, 0, tzinfo=datetime.UTC)
 USUAL = {"VCPU": 16, "MEMORY_MB": 32768, "DISK_GB": 500}

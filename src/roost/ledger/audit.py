@@ -30,11 +30,8 @@ from roost.ledger.audits import (
 from roost.ledger.claim import ANTI_AFFINITY
 from roost.ledger.ledger import Ledger
 from roost.store.change_log import NODES, Change, record_changes
-from roost.store.schema import (
-    allocations,
-    compute_nodes,
-    consumers,
-    inventories,
+from roost.store.schema.fleet import allocations, compute_nodes, consumers, inventories
+from roost.store.schema.servers import (
     migrations,
     server_group_hosts,
     server_group_members,

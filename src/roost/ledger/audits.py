@@ -23,7 +23,8 @@ from roost.ledger.unlocked_read import read_holdings
 from roost.model.resources import INSTANCE, MIGRATION, move_of
 from roost.model.uuids import canonical_uuid
 from roost.store.change_log import GUESTS, Change, record_changes
-from roost.store.schema import allocations, compute_nodes, consumers, guest_allocations, migrations, servers
+from roost.store.schema.fleet import allocations, compute_nodes, consumers, guest_allocations
+from roost.store.schema.servers import migrations, servers
 from roost.store.statements import read_rows, send_batch
 
 

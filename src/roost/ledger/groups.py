@@ -17,14 +17,8 @@ from typing import Any
 from sqlalchemy import Column, Connection, Executable, Select, insert, literal_column, or_, select
 
 from roost.ledger.claim import AFFINITY, ANTI_AFFINITY, STRICT_POLICIES, StrictGroup, UndoLog
-from roost.store.schema import (
-    allocations,
-    compute_nodes,
-    server_group_hosts,
-    server_group_members,
-    server_group_slots,
-    server_groups,
-)
+from roost.store.schema.fleet import allocations, compute_nodes
+from roost.store.schema.servers import server_group_hosts, server_group_members, server_group_slots, server_groups
 from roost.store.statements import Statement, is_key, key_parameter
 from roost.store.transactions import select_for_update
 

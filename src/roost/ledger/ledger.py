@@ -71,7 +71,7 @@ from roost.ledger.unlocked_read import (
 from roost.ledger.write_back import OneStatementClaim, write_unit_of_work
 from roost.model import RequestSpec
 from roost.model.uuids import canonical_uuid
-from roost.store.schema import allocations, consumers
+from roost.store.schema.fleet import allocations, consumers
 from roost.store.statements import Statement, is_key, key_parameter, send_batch
 from roost.store.store_clock import StoreClock
 from roost.store.transactions import database_errors, writing

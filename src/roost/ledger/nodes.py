@@ -24,7 +24,7 @@ from roost.hosts.guests import Guest, GuestSpace, SpaceTexts, guest_from_text, s
 from roost.hosts.numa_cells import OvercommitLimits
 from roost.hosts.record import is_bare_metal
 from roost.model.resources import Amounts, Use
-from roost.store.schema import compute_nodes, guest_allocations, inventories
+from roost.store.schema.fleet import compute_nodes, guest_allocations, inventories
 from roost.store.statements import Statement, is_key, key_parameter
 from roost.store.transactions import select_for_update
 

@@ -11,15 +11,8 @@ from sqlalchemy import Connection, Select, Text, and_, literal, select, type_coe
 
 from roost.hosts.guests import guest_from_text
 from roost.ledger.claim import GroupPlaces, HeldNode, MemberHosts
-from roost.store.schema import (
-    allocations,
-    compute_nodes,
-    guest_allocations,
-    server_group_hosts,
-    server_group_members,
-    server_group_slots,
-    server_groups,
-)
+from roost.store.schema.fleet import allocations, compute_nodes, guest_allocations
+from roost.store.schema.servers import server_group_hosts, server_group_members, server_group_slots, server_groups
 from roost.store.statements import column_in
 
 

@@ -33,15 +33,8 @@ from roost.ledger.unit_of_work import Consumer, UnitOfWork
 from roost.model.resources import INSTANCE
 from roost.store.change_log import GUESTS, SERVERS, USAGE, Change, changes_insert, make_token, usage_key
 from roost.store.columns import as_json_text
-from roost.store.schema import (
-    allocations,
-    consumers,
-    guest_allocations,
-    server_group_hosts,
-    server_group_members,
-    server_group_slots,
-    servers,
-)
+from roost.store.schema.fleet import allocations, consumers, guest_allocations
+from roost.store.schema.servers import server_group_hosts, server_group_members, server_group_slots, servers
 from roost.store.statements import (
     INTEGER_TYPE,
     TEXT_TYPE,

@@ -31,7 +31,7 @@ from roost.sources.fleet_file import by_host
 from roost.store.change_log import AGGREGATES, Change, record_changes
 from roost.store.columns import LARGEST_BIGINT, check_rows
 from roost.store.reconcile import KeyedRows, Reconciler, ReconcileResult, RowKey
-from roost.store.schema import aggregate_hosts, aggregate_metadata, aggregates, services
+from roost.store.schema.fleet import aggregate_hosts, aggregate_metadata, aggregates, services
 from roost.store.statements import Row, read_rows
 from roost.store.store_clock import PresentTime, stamp_of
 from roost.store.transactions import database_errors, write

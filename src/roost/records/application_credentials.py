@@ -19,8 +19,8 @@ from roost.model.uuids import canonical_uuid
 from roost.records.tokens import digest_of
 from roost.records.users import check_name, check_role, with_implied
 from roost.store.columns import fits
-from roost.store.schema import application_credentials as credentials
-from roost.store.schema import role_assignments
+from roost.store.schema.access import application_credentials as credentials
+from roost.store.schema.access import role_assignments
 from roost.store.store_clock import StoreClock
 from roost.store.transactions import database_errors, write, writing
 

@@ -25,7 +25,7 @@ from roost.model.uuids import canonical_uuid
 from roost.records.import_summary import SavedSection, summarise
 from roost.records.node_rows import derived_uuid, json_text
 from roost.store.reconcile import KeyedRows, Reconciler, ReconcileResult
-from roost.store.schema import flavor_extra_specs, flavors, images, server_group_members, server_groups
+from roost.store.schema.servers import flavor_extra_specs, flavors, images, server_group_members, server_groups
 from roost.store.statements import Row, read_rows
 from roost.store.transactions import by_index, database_errors
 

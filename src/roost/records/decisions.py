@@ -29,7 +29,7 @@ from roost.records.table_changes import (
 )
 from roost.store.change_log import ReadPosition, is_unread
 from roost.store.columns import LONG_TEXT, compress_json, decompress_json
-from roost.store.schema import decision_servers, decisions, scheduler_runs, table_changes, table_checkpoints
+from roost.store.schema.history import decision_servers, decisions, scheduler_runs, table_changes, table_checkpoints
 from roost.store.statements import MOST_KEYS, Statement, column_in, in_chunks, insert_statement, send_batch
 from roost.store.store_clock import PresentTime, read_time, read_time_or_none, stamp_of
 from roost.store.transactions import database_errors, writing

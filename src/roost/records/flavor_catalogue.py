@@ -18,7 +18,7 @@ from roost.records.catalogue import EXTRA_SPEC_ROWS
 from roost.store.columns import check_rows
 from roost.store.pages import WHOLE_LIST, Page, PagedTable
 from roost.store.reconcile import KeyedRows
-from roost.store.schema import flavor_extra_specs, flavors
+from roost.store.schema.servers import flavor_extra_specs, flavors
 from roost.store.store_clock import PresentTime, stamp_of
 from roost.store.transactions import database_errors, write
 

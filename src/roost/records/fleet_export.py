@@ -39,7 +39,8 @@ from roost.records.services import read_service_entries
 from roost.sources.documents import gc_paused
 from roost.sources.snapshot import Snapshot
 from roost.store.reconcile import KeyedRows
-from roost.store.schema import allocations, consumers, migrations
+from roost.store.schema.fleet import allocations, consumers
+from roost.store.schema.servers import migrations
 from roost.store.statements import Row
 from roost.store.store_clock import PresentTime, StoreClock, read_time
 from roost.store.transactions import reading

@@ -67,7 +67,7 @@ from roost.sources.documents import gc_paused
 from roost.sources.fleet_file import Fleet
 from roost.store.change_log import NODES, SERVERS, USAGE, Change, record_changes, usage_key
 from roost.store.reconcile import Reconciler, RowKey
-from roost.store.schema import consumers
+from roost.store.schema.fleet import consumers
 from roost.store.statements import Row, delete_rows, in_chunks
 from roost.store.store_clock import PresentTime, read_time
 from roost.store.transactions import writing

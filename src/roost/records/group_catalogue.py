@@ -22,7 +22,7 @@ from roost.model.kinds import OneOf
 from roost.model.uuids import canonical_uuid
 from roost.records.servers import IS_LEFT
 from roost.store.columns import check_rows
-from roost.store.schema import server_group_members, server_groups, servers
+from roost.store.schema.servers import server_group_members, server_groups, servers
 from roost.store.store_clock import PresentTime, stamp_of
 from roost.store.transactions import database_errors, write
 

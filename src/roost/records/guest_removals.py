@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, select, update
 
-from roost.store.schema import guest_removals, services
+from roost.store.schema.fleet import services
+from roost.store.schema.servers import guest_removals
 from roost.store.store_clock import StoreClock
 from roost.store.transactions import database_errors, write, writing
 

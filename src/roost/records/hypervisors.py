@@ -21,7 +21,9 @@ from roost.records.services import AGENT
 from roost.store.change_log import GUESTS, NODES, SERVICES, USAGE, ReadPosition, is_unread, split_usage_key
 from roost.store.columns import LARGEST_BIGINT
 from roost.store.pages import WHOLE_LIST, Page, PagedTable
-from roost.store.schema import changes, compute_nodes, servers, services
+from roost.store.schema.fleet import compute_nodes, services
+from roost.store.schema.history import changes
+from roost.store.schema.servers import servers
 from roost.store.statements import read_rows
 from roost.store.store_clock import PresentTime
 from roost.store.transactions import database_errors

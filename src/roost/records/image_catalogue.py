@@ -23,7 +23,7 @@ from roost.model.image import parse_properties
 from roost.model.kinds import Kind, OneOf, Schema
 from roost.store.columns import check_rows
 from roost.store.pages import WHOLE_LIST, Page, PagedTable
-from roost.store.schema import images
+from roost.store.schema.servers import images
 from roost.store.statements import column_in
 from roost.store.store_clock import PresentTime, stamp_of
 from roost.store.transactions import database_errors, write

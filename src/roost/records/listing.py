@@ -16,7 +16,7 @@ from roost.records.server import DELETED, has_status
 from roost.records.text_search import LIKE_ESCAPE, TextSearch
 from roost.store.columns import json_text
 from roost.store.pages import SortKey
-from roost.store.schema import migrations, servers
+from roost.store.schema.servers import migrations, servers
 
 SORT_KEYS = {
     "created_at": servers.c.created_at,

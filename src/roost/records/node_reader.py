@@ -33,7 +33,8 @@ from roost.records.node_rows import (
 from roost.records.outages import HeartbeatRule
 from roost.records.servers import PLACED_SERVERS
 from roost.records.services import read_services
-from roost.store.schema import allocations, compute_nodes, consumers, inventories, node_traits, servers
+from roost.store.schema.fleet import allocations, compute_nodes, consumers, inventories, node_traits
+from roost.store.schema.servers import servers
 from roost.store.statements import read_rows
 
 

@@ -30,7 +30,7 @@ from roost.model.resources import INSTANCE, MIGRATION, UNLISTED, Amounts
 from roost.model.uuids import canonical_uuid
 from roost.records.node_writer import space_columns
 from roost.store.columns import LONG_TEXT, JsonText, as_json_text
-from roost.store.schema import compute_nodes
+from roost.store.schema.fleet import compute_nodes
 from roost.store.statements import Row
 
 ALLOCATION_RATIOS = ("cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio")

@@ -37,7 +37,7 @@ from roost.hosts.guests import GuestSpace, SpaceTexts, common_part, guest_from_t
 from roost.model.uuids import canonical_uuid
 from roost.store.change_log import NODES, USAGE, Change, usage_key
 from roost.store.reconcile import Reconciler, ReconcileResult, RowKey
-from roost.store.schema import (
+from roost.store.schema.fleet import (
     allocations,
     compute_nodes,
     consumers,

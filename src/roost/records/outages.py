@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Engine, insert, null, select, update
 
 from roost.errors import DatabaseConflict
-from roost.store.schema import heartbeat_probes
+from roost.store.schema.fleet import heartbeat_probes
 from roost.store.store_clock import PresentTime
 from roost.store.transactions import writing
 

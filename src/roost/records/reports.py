@@ -39,7 +39,7 @@ from roost.records.node_writer import (
 from roost.records.services import delete_static_service, record_agent_alive
 from roost.store.change_log import NODES, SERVICES, Change, record_changes
 from roost.store.reconcile import KeyedRows
-from roost.store.schema import compute_nodes, consumers
+from roost.store.schema.fleet import compute_nodes, consumers
 from roost.store.statements import Row, read_rows, with_json_as_text
 from roost.store.store_clock import PresentTime, read_time, stamp_of
 from roost.store.transactions import writing

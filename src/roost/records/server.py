@@ -23,7 +23,7 @@ from roost.messages.objects.request import (
 )
 from roost.messages.objects.selections import SelectedHost, selection_from_object
 from roost.model import Flavor, Image, RequestSpec
-from roost.store.schema import servers
+from roost.store.schema.servers import servers
 
 BUILD, RESIZE, MIGRATION, LIVE_MIGRATION, EVACUATION = "build", "resize", "migration", "live-migration", "evacuation"
 REBUILD, UNSHELVE = "rebuild", "unshelve"

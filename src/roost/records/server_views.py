@@ -28,7 +28,7 @@ from roost.records.listing import (
 from roost.records.server import DELETED, STATUSES_WITH_FAULT, Fault, Migration, Server, TaskData, status_of
 from roost.store.columns import json_number
 from roost.store.pages import SortKey, after_marker, in_order
-from roost.store.schema import migrations, server_faults, servers
+from roost.store.schema.servers import migrations, server_faults, servers
 from roost.store.statements import column_in, read_rows
 from roost.store.transactions import database_errors
 

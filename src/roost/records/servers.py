@@ -51,15 +51,8 @@ from roost.records.server_steps import KEEP, LIFE_CYCLE, PREVIOUS
 from roost.records.server_views import ENDED, SELECT_SERVERS, SERVER_COLUMNS, ServerReader, server_of, unknown_server
 from roost.store.change_log import SERVERS, Change, record_changes
 from roost.store.reconcile import Reconciler, RowKey
-from roost.store.schema import (
-    consumers,
-    guest_removals,
-    migrations,
-    server_faults,
-    server_group_members,
-    servers,
-    services,
-)
+from roost.store.schema.fleet import consumers, services
+from roost.store.schema.servers import guest_removals, migrations, server_faults, server_group_members, servers
 from roost.store.statements import MOST_KEYS, Row, column_in, in_chunks, read_rows
 from roost.store.store_clock import StoreClock
 from roost.store.transactions import database_errors, write, writing

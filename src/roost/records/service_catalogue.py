@@ -19,7 +19,7 @@ from roost.records.servers import find_hosts_with_servers
 from roost.records.services import AGENT, lock_agents
 from roost.store.change_log import SERVICES, Change, record_changes
 from roost.store.columns import LARGEST_BIGINT
-from roost.store.schema import services
+from roost.store.schema.fleet import services
 from roost.store.store_clock import PresentTime
 from roost.store.transactions import database_errors, write
 

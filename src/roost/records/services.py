@@ -21,7 +21,7 @@ from roost.records.node_rows import derived_uuid
 from roost.records.outages import HeartbeatRule, read_heartbeat_rule
 from roost.store.change_log import SERVICES, Change, record_changes
 from roost.store.reconcile import Reconciler, RowKey
-from roost.store.schema import services
+from roost.store.schema.fleet import services
 from roost.store.statements import Row, read_rows, with_json_as_text
 from roost.store.store_clock import PresentTime, StoreClock, read_time, stamp_of
 from roost.store.transactions import database_errors, writing

@@ -21,7 +21,7 @@ from roost.clock import Clock
 from roost.errors import TokenRefused, UnknownName
 from roost.records.users import SYSTEM, UNSCOPED, with_implied
 from roost.store.columns import fits
-from roost.store.schema import application_credentials, projects, role_assignments, tokens, users
+from roost.store.schema.access import application_credentials, projects, role_assignments, tokens, users
 from roost.store.store_clock import StoreClock
 from roost.store.transactions import database_errors, writing
 

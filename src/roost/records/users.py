@@ -27,7 +27,7 @@ from roost.clock import Clock
 from roost.errors import BadInput, Conflict, UnknownName, nearest
 from roost.model.uuids import canonical_uuid
 from roost.store.columns import check_rows, fits
-from roost.store.schema import projects, role_assignments, tokens, users
+from roost.store.schema.access import projects, role_assignments, tokens, users
 from roost.store.store_clock import StoreClock
 from roost.store.transactions import database_errors, write, writing
 

@@ -28,7 +28,8 @@ from roost.records.outages import HeartbeatRule, microseconds
 from roost.records.servers import PLACED_SERVERS, find_server_places
 from roost.records.services import read_last_heartbeats
 from roost.store.change_log import AGGREGATES, GUESTS, NODES, SERVERS, SERVICES, USAGE, Change, split_usage_key
-from roost.store.schema import allocations, compute_nodes, consumers, inventories, servers
+from roost.store.schema.fleet import allocations, compute_nodes, consumers, inventories
+from roost.store.schema.servers import servers
 from roost.store.statements import KeyedSelect, read_in_one_trip
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -42,7 +42,7 @@ from sqlalchemy import (
 from roost.errors import BadInput
 from roost.store.columns import LARGEST_BIGINT
 from roost.store.engine import IDLE_TRANSACTION_SECONDS
-from roost.store.schema import changes
+from roost.store.schema.history import changes
 from roost.store.statements import Statement, insert_statement, is_key, send_batch
 from roost.store.transactions import writing
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of columns that mean the same on SQLite, PostgreSQL and MariaDB, and checks of the values for them.
+"""Types of columns that mean the same on SQLite, PostgreSQL and MariaDB, checks of their values, and forms of tables.
 
 Revisions use the types too, so a type never changes its meaning: a new meaning is a new type. Values are checked
 before the database does: the error names the row, the value and a remedy. `json_text` and `json_number` are values
@@ -23,16 +23,20 @@ from sqlalchemy import (
     ColumnElement,
     DateTime,
     Double,
+    ForeignKey,
     Integer,
+    MetaData,
     String,
     Table,
     Text,
     cast,
     func,
+    text,
     type_coerce,
 )
 from sqlalchemy.dialects import mysql
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeDecorator
 
 from roost.errors import BadInput
@@ -240,3 +244,41 @@ def json_text(dialect: str, column: ColumnElement[Any], key: str) -> ColumnEleme
 def json_number(dialect: str, column: ColumnElement[Any], key: str) -> ColumnElement[Any]:
     """The whole number at a key of the object in a column of type `JsonText`; 0 where it has none."""
     return func.coalesce(cast(json_text(dialect, column, key), BigInteger), 0)
+
+
+# Every constraint has the same name on all databases, so that a revision can change it.
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+MARIADB_TABLE: dict[str, Any] = {
+    "mysql_engine": "InnoDB",
+    "mysql_charset": "utf8mb4",
+    "mysql_collate": "utf8mb4_nopad_bin",
+}
+"""Options of tables on MariaDB: by default it ignores case and trailing spaces when it compares texts."""
+
+metadata = MetaData(naming_convention=NAMING)
+
+
+def table(name: str, *parts: SchemaItem, **settings: Any) -> Table:
+    """A table of Roost's own database, with the settings that all have."""
+    return Table(name, metadata, *parts, **MARIADB_TABLE, **settings)
+
+
+def not_null(default: int = 0, **settings: Any) -> Any:
+    """Keyword arguments of a numeric column that is NOT NULL and has a default."""
+    return {"nullable": False, "server_default": text(str(default)), **settings}
+
+
+def times() -> tuple[Column[Any], Column[Any]]:
+    """When a row was made and changed."""
+    return Column("created_at", UtcTime), Column("updated_at", UtcTime)
+
+
+def parent_id(parent: str, column: str) -> Column[Any]:
+    """A foreign key to the id of another table; rows are deleted with the row they belong to."""
+    return Column(column, ROW_NUMBER, ForeignKey(f"{parent}.id", ondelete="CASCADE"), nullable=False)

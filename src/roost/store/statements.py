@@ -48,8 +48,7 @@ from sqlalchemy import (
     update,
 )
 
-from roost.store.columns import LONG_TEXT, MARIADB, JsonText, UtcTime
-from roost.store.schema import MARIADB_TABLE
+from roost.store.columns import LONG_TEXT, MARIADB, MARIADB_TABLE, JsonText, UtcTime
 from roost.store.store_clock import given_or_present
 from roost.store.transactions import BY_PRIMARY_KEY
 

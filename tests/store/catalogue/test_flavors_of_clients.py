@@ -18,8 +18,8 @@ from roost.records.flavor_catalogue import (
     merge_extra_specs,
     update_flavor_description,
 )
-from roost.store import schema
 from roost.store.pages import Page, SortBy
+from roost.store.schema.servers import flavors
 
 SMALL = NewFlavor("small", vcpus=1, memory_mb=512, flavorid="1")
 
@@ -70,7 +70,7 @@ def test_a_value_that_does_not_fit_its_column(store):
 def test_the_description_is_all_that_can_be_changed(store):
     made = create_flavor(store, SMALL, NOW)
     assert update_flavor_description(store, "1", "tiny", LATER) == made._replace(description="tiny")
-    assert one(store, schema.flavors, flavorid="1").updated_at == LATER
+    assert one(store, flavors, flavorid="1").updated_at == LATER
     assert update_flavor_description(store, "1", None, LATER).description is None
 
 

@@ -17,7 +17,7 @@ from roost.records.group_catalogue import (
     list_groups,
     read_groups_of_server,
 )
-from roost.store import schema
+from roost.store.schema.servers import server_group_members, servers
 
 
 def create(store, name, project_id="p", **more):
@@ -30,7 +30,7 @@ def names(found):
 
 def add_members(store, group, *uuids):
     rows = [{"group_id": group.id, "server_uuid": uuid} for uuid in uuids]
-    write(store, insert(schema.server_group_members).values(rows))
+    write(store, insert(server_group_members).values(rows))
 
 
 def test_a_group_is_what_it_was_created_with(store):
@@ -54,7 +54,7 @@ def test_members_are_servers_that_are_not_deleted(store):
     bring(store, {"hosts": [{"host": "a", **HOST, "instances": [UUID % 2, UUID % 1, UUID % 3]}]})
     made = create(store, "together")
     add_members(store, made, *(UUID % number for number in (1, 2, 3, 4)))
-    write(store, update(schema.servers).where(schema.servers.c.uuid == UUID % 3).values(vm_state="deleted"))
+    write(store, update(servers).where(servers.c.uuid == UUID % 3).values(vm_state="deleted"))
     assert get_group(store, made.uuid).members == (UUID % 1, UUID % 2)
 
 
@@ -94,8 +94,8 @@ def test_a_deleted_group_is_gone_and_its_members_are_not(store):
     add_members(store, made, UUID % 1)
     delete_group(store, made.uuid, "p")
     assert list_groups(store) == []
-    assert read(store, schema.server_group_members) == []
-    assert read(store, schema.servers, schema.servers.c.uuid) == [(UUID % 1,)]
+    assert read(store, server_group_members) == []
+    assert read(store, servers, servers.c.uuid) == [(UUID % 1,)]
     with pytest.raises(UnknownName):
         delete_group(store, made.uuid)
 

@@ -17,8 +17,9 @@ from roost.model.resources import Use
 from roost.records.hypervisors import HostedServer, get_hypervisor, list_hypervisors, sum_hypervisors
 from roost.records.reports import save_report
 from roost.records.services import set_service_flags
-from roost.store import schema
 from roost.store.pages import Page
+from roost.store.schema.fleet import compute_nodes, services
+from roost.store.schema.servers import servers
 
 REPORT = HostRecord(
     "agent",
@@ -54,7 +55,7 @@ def names(found):
 
 def test_a_node_has_what_its_agent_reports_less_what_is_claimed(store):
     save_report(store, REPORT, NOW)
-    node = one(store, schema.compute_nodes, host="agent")
+    node = one(store, compute_nodes, host="agent")
     Ledger(store, now=lambda: NOW).claim(
         [Claim(UUID % 1, node.uuid, {"VCPU": 2, "MEMORY_MB": 1024}, Use(1024, 10, 2))]
     )
@@ -69,7 +70,7 @@ def test_a_node_has_what_its_agent_reports_less_what_is_claimed(store):
 
 def test_a_node_is_up_and_enabled_as_its_service_is(store):
     save_report(store, REPORT, NOW)
-    service = one(store, schema.services, host="agent")
+    service = one(store, services, host="agent")
     (found,) = listed(store)
     assert (found.service_id, found.service_uuid, found.disabled, found.is_up) == (
         service.id,
@@ -84,12 +85,12 @@ def test_a_node_is_up_and_enabled_as_its_service_is(store):
 
 
 def test_a_node_that_has_not_reported_has_nothing(fleet):
-    write(fleet, update(schema.compute_nodes).values(free_disk_gb=None, free_ram_mb=None, running_vms=None))
+    write(fleet, update(compute_nodes).values(free_disk_gb=None, free_ram_mb=None, running_vms=None))
     assert {(each.free_disk_gb, each.free_ram_mb, each.running_vms) for each in listed(fleet)} == {(0, 0, 0)}
 
 
 def test_a_node_without_a_service_is_left_out(fleet):
-    write(fleet, delete(schema.services).where(schema.services.c.host == "kvm"))
+    write(fleet, delete(services).where(services.c.host == "kvm"))
     assert names(listed(fleet)) == ["N_1", "n2"]
 
 
@@ -124,7 +125,7 @@ def test_servers_are_read_on_request(fleet):
 
 
 def test_a_deleted_server_is_on_no_node(fleet):
-    write(fleet, update(schema.servers).where(schema.servers.c.uuid == UUID % 1).values(vm_state="deleted"))
+    write(fleet, update(servers).where(servers.c.uuid == UUID % 1).values(vm_state="deleted"))
     assert [each.uuid for each in listed(fleet, with_servers=True)[0].servers] == [UUID % 2]
 
 

@@ -14,8 +14,8 @@ from roost.records.service_catalogue import LivenessAndZones, delete_service, ge
 from roost.records.services import save_service_heartbeat, set_service_flags
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.own_replica import make_host_manager
-from roost.store import schema
 from roost.store.change_log import AGGREGATES, NODES, SERVICES, Change
+from roost.store.schema.fleet import compute_nodes
 
 OPTIONS = LivenessAndZones(60, "nova", "internal")
 SERVER = {"uuid": "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01"}
@@ -89,7 +89,7 @@ def test_the_number_of_statements_does_not_grow_with_the_services(fleet):
 def test_a_host_with_a_server_keeps_its_service(fleet):
     with pytest.raises(Conflict, match="hosting instances"):
         delete_service(fleet, service_of(fleet, "busy").uuid)
-    assert one(fleet, schema.compute_nodes, host="busy").running_vms == 1
+    assert one(fleet, compute_nodes, host="busy").running_vms == 1
 
 
 def test_a_host_with_a_claim_keeps_its_service(fleet):
@@ -100,13 +100,13 @@ def test_a_host_with_a_claim_keeps_its_service(fleet):
 
 def test_nodes_and_places_in_aggregates_go_with_the_service(fleet):
     node, north, known = (
-        one(fleet, schema.compute_nodes, host="used"),
+        one(fleet, compute_nodes, host="used"),
         list_aggregates(fleet)[0],
         count_changes(fleet),
     )
     delete_service(fleet, service_of(fleet, "used").uuid)
     assert listed(fleet, host="used") == []
-    assert "used" not in {row[0] for row in read(fleet, schema.compute_nodes, schema.compute_nodes.c.host)}
+    assert "used" not in {row[0] for row in read(fleet, compute_nodes, compute_nodes.c.host)}
     assert list_aggregates(fleet)[0].hosts == ()
     expected = {Change(NODES, str(node.id)), Change(SERVICES, "used"), Change(AGGREGATES, str(north.id))}
     assert changes_since(fleet, known) == expected

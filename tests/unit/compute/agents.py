@@ -29,7 +29,7 @@ from roost.records.server_steps import next_work
 from roost.records.servers import ServerStore
 from roost.records.services import is_agent_up, save_heartbeats
 from roost.services.rpc_service import RpcEndpoint
-from roost.store.schema import compute_nodes
+from roost.store.schema.fleet import compute_nodes
 
 CONTEXT = RequestContext.new("req-1", "ann", "blue")
 SMALL, LARGE = Flavor(1, 1024, root_gb=1, name="small"), Flavor(2, 4096, root_gb=1, name="large")

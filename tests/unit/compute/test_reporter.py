@@ -24,7 +24,7 @@ from roost.scheduler.build import build_pipeline
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.own_replica import make_host_manager
 from roost.store.change_log import NODES, Change
-from roost.store.schema import compute_nodes, services
+from roost.store.schema.fleet import compute_nodes, services
 
 DEVICE = '{"vendor_id": "8086", "product_id": "1", "count": 4}'
 

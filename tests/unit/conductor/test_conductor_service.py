@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from roost.conductor.process import METHODS
 from roost.records.server_steps import CONDUCTOR, WORK
-from roost.store.schema import services
+from roost.store.schema.fleet import services
 
 
 def test_metrics_know_all_methods_and_the_table_of_tasks_names_only_these(cloud):

@@ -8,7 +8,7 @@ from tests.unit.compute.agents import SMALL
 from roost.errors import DatabaseError, RpcUnreachable
 from roost.ledger.claim import claim_for
 from roost.model import RequestSpec
-from roost.store.schema import servers
+from roost.store.schema.servers import servers
 
 UUID = "6a0b7c1e-5ef2-4a3e-9d7b-0c9b8f7a1e01"
 

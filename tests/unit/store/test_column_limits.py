@@ -5,7 +5,8 @@ import pytest
 
 from roost.errors import BadInput
 from roost.store.columns import check_rows, fits
-from roost.store.schema import compute_nodes, node_traits, server_group_slots
+from roost.store.schema.fleet import compute_nodes, node_traits
+from roost.store.schema.servers import server_group_slots
 
 GOOD = {
     "host": "h" * 255,

@@ -13,7 +13,9 @@ from sqlalchemy import create_engine, event, insert, select
 from roost.errors import BadInput
 from roost.store import statements
 from roost.store.reconcile import Reconciler, ReconcileResult, is_same_json
-from roost.store.schema import aggregate_hosts, aggregate_metadata, aggregates, consumers, metadata, servers, services
+from roost.store.schema import metadata
+from roost.store.schema.fleet import aggregate_hosts, aggregate_metadata, aggregates, consumers, services
+from roost.store.schema.servers import servers
 
 TABLES = (aggregates, aggregate_hosts, aggregate_metadata, consumers, servers, services)
 BEFORE = datetime.datetime(2026, 11, 15, 12, tzinfo=datetime.UTC)

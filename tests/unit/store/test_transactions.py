@@ -7,7 +7,7 @@ from sqlalchemy import insert, select
 from roost.errors import Conflict, DatabaseConflict
 from roost.store.engine import open_engine
 from roost.store.options import DatabaseOptions
-from roost.store.schema import changes
+from roost.store.schema.history import changes
 from roost.store.transactions import MOST_ATTEMPTS, write
 
 

@@ -32,7 +32,7 @@ from roost.errors import AccessError, BadInput, DatabaseError, RoostError
 from roost.records.decisions import DecisionStore, describe_listed
 from roost.records.hypervisors import read_changed_hosts
 from roost.store.change_log import GAP_TIMEOUT_SECONDS, ReadPosition, present_position
-from roost.store.schema import changes, decisions
+from roost.store.schema.history import changes, decisions
 from roost.store.transactions import database_errors
 
 DECISION, HOST = "decision", "host"

@@ -20,7 +20,8 @@ from roost.scheduler.manager import SchedulerManager
 from roost.scheduler.options import LiveMigrationOptions, SchedulerOptions
 from roost.scheduler.own_replica import make_host_manager
 from roost.services.metrics import Metrics
-from roost.store.schema import compute_nodes, inventories, servers
+from roost.store.schema.fleet import compute_nodes, inventories
+from roost.store.schema.servers import servers
 
 NOW = datetime.datetime(2026, 11, 15, 12, 0, tzinfo=datetime.UTC)
 ASKED_BY = RequestContext.new("req-1", "u1", "p1")

@@ -12,7 +12,7 @@ from roost.errors import FieldError, RpcUnreachable
 from roost.hosts.guests import guest_from_text
 from roost.messages.dispatcher import WireFailure, nova_failure
 from roost.nova.icehouse.outcomes import request_for
-from roost.store.schema import guest_allocations
+from roost.store.schema.fleet import guest_allocations
 
 HOSTS = {"a": {"free_ram_mb": 30000}, "b": {"free_ram_mb": 20000}, "c": {"free_ram_mb": 10000}}
 
