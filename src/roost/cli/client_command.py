@@ -28,7 +28,7 @@ from roost.cli.arguments import (
 from roost.cli.output import Columns, Report, ReportCommand, console, titled
 from roost.cli.server_report import NOTHING, cell
 from roost.client.interface import CloudClient, CommandClient, Plan, Record
-from roost.client.waiting import Goal, Outcome, ServerWait
+from roost.client.waiting import Goal, WaitOutcome, ServerWait
 from roost.clock import Clock
 from roost.errors import (
     AccessError,
@@ -231,7 +231,7 @@ class WaitingCommand(ChangingCommand):
         self.progress.show(f"{count}{server.get('name')}: {server.get('status')}, {server.get('task_state')}")
 
 
-def failures(outcomes: Iterable[Outcome]) -> Iterator[ServerFailed]:
+def failures(outcomes: Iterable[WaitOutcome]) -> Iterator[ServerFailed]:
     """An error for each way in which changes of servers have failed, with the details where the cloud tells them."""
     alike: dict[tuple[str, str], list[str]] = {}
     for each in outcomes:

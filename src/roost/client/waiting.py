@@ -49,7 +49,7 @@ GONE = Goal((DELETED,), is_deleted=True)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class WaitOutcome:
     """What became of a server."""
 
     server: Record
@@ -68,30 +68,30 @@ class ServerWait:
 
     def until(
         self, goal: Goal, servers: Sequence[Record], on_progress: OnProgress = lambda done, server: None
-    ) -> list[Outcome]:
+    ) -> list[WaitOutcome]:
         """What became of each server. `servers`: as `get_server` had them before the change, with their faults."""
         give_up = self._clock.monotonic() + self._timeout
-        outcomes: list[Outcome] = []
+        outcomes: list[WaitOutcome] = []
         for server in servers:
             outcomes.append(self._see_through(goal, server, give_up, partial(on_progress, len(outcomes))))
         return outcomes
 
     def _see_through(
         self, goal: Goal, before: Record, give_up: float, on_progress: Callable[[Record], None]
-    ) -> Outcome:
+    ) -> WaitOutcome:
         pause = FIRST_PAUSE_SECONDS
         while True:
             try:
                 server = self._look(before["id"])
             except UnknownName:
                 gone = {**before, "status": DELETED, "task_state": None, "host": None}
-                return Outcome(gone, "" if goal.is_deleted else "it was deleted meanwhile")
+                return WaitOutcome(gone, "" if goal.is_deleted else "it was deleted meanwhile")
             if server.get("task_state") is None:
                 return _judge(goal, server, before)
             left = give_up - self._clock.monotonic()
             if left <= 0:
                 state = f"{server.get('status')}, {server.get('task_state')}"
-                return Outcome(server, f"not complete after {self._timeout:g} seconds: {state}")
+                return WaitOutcome(server, f"not complete after {self._timeout:g} seconds: {state}")
             on_progress(server)
             self._clock.sleep(min(pause, left))
             pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
@@ -108,13 +108,13 @@ class ServerWait:
         return self._client.get_server(uuid)
 
 
-def _judge(goal: Goal, server: Record, before: Record) -> Outcome:
+def _judge(goal: Goal, server: Record, before: Record) -> WaitOutcome:
     """What became of a server that nothing is being done to any more; `before`: as it was before the change."""
     if goal.is_reached(server, before.get("host")):
-        return Outcome(server)
+        return WaitOutcome(server)
     fault = server.get("fault") or {}
     if fault == before.get("fault"):  # it is that of an earlier change
         fault = {}
     where = f" on {server['host']}" if goal.leaves_host and server.get("host") else ""
     problem = fault.get("message") or f"it failed, and the server is {server.get('status')}{where}"
-    return Outcome(server, problem, fault.get("details") or "")
+    return WaitOutcome(server, problem, fault.get("details") or "")
