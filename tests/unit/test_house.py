@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds on the shape of the source that stay: no import cycles, no large modules, few tiny ones, one meaning a name."""
+"""Bounds on the shape of the source that stay: no import cycles, no large modules, one meaning a class name."""
 
 import ast
 import io

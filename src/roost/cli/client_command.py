@@ -28,7 +28,7 @@ from roost.cli.arguments import (
 from roost.cli.output import Columns, Report, ReportCommand, console, titled
 from roost.cli.server_report import NOTHING, cell
 from roost.client.interface import CloudClient, CommandClient, Plan, Record
-from roost.client.waiting import Goal, WaitOutcome, ServerWait
+from roost.client.waiting import Goal, ServerWait, WaitOutcome
 from roost.clock import Clock
 from roost.errors import (
     AccessError,
