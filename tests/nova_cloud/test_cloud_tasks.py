@@ -20,9 +20,8 @@ PLACEMENT = {"read placement's providers": 5, "release claims without an answer"
 def tasks(tmp_path, monkeypatch):
     """Task name -> seconds between two runs, for these lines in nova.conf; `opened`: users that could write."""
     opened = []
-    for module in (backend, backend):
-        usual = module.open_for_writing
-        monkeypatch.setattr(module, "open_for_writing", lambda url, usual=usual: opened.append(url) or usual(url))
+    usual = backend.open_for_writing
+    monkeypatch.setattr(backend, "open_for_writing", lambda url: opened.append(url) or usual(url))
 
     def make(lines, database="connection = mysql+pymysql://nova@127.0.0.1:1/nova_cell1"):
         file = tmp_path / "nova.conf"

@@ -21,7 +21,7 @@ WITHOUT_EFFECT = {
     "ServerQuery.not_tags": "no server has tags, so all match",
     "ServerQuery.not_tags_any": "no server has tags, so all match",
     "ServerQuery.soft_deleted": "no server is deleted softly",
-    "limits.show.reserved": "nothing is reserved",
+    "server_groups.show_limits.reserved": "nothing is reserved",
 }
 """Model or handler and field -> why nothing reads it."""
 PASSED_ON = {"HostChanges", "PlannedServer", "Rules", "SchedulerHints"}
