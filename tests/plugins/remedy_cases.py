@@ -4,7 +4,8 @@ import shlex
 from typing import NamedTuple
 
 from docs import _generate
-from roost.cli.arguments import Parser, add_config_arguments
+from roost.cli.arguments import add_config_arguments
+from roost.cli.commands import Parser
 from roost.cli.explain import explanation_report, host_explanation_report
 from roost.cli.fleet_arguments import add_what_if_arguments, arguments_for, what_if_fleet, what_if_options
 from roost.hosts import HostTable, Inventory

@@ -10,11 +10,9 @@ import argparse
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from cliff.command import Command
-
-from roost.errors import BadInput, FieldError, nearest
+from roost.errors import BadInput, FieldError
 from roost.library import Scheduler
 from roost.model import Flavor, RequestSpec
 from roost.model.kinds import MOST, WholeNumber
@@ -22,59 +20,6 @@ from roost.model.request import with_canonical_uuids
 from roost.options.files import files_in
 from roost.questions.plan import MOST_INSTANCES, check_hosts, check_zone
 from roost.sources.fleet_file import Fleet
-
-
-class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that raises BadInput instead of exiting. Options cannot be abbreviated."""
-
-    def __init__(self, **settings: Any) -> None:
-        settings.setdefault("formatter_class", _Formatter)
-        super().__init__(allow_abbrev=False, **settings)
-
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """The parsed arguments. Raises BadInput, with the nearest option as its hint, for the first unknown one."""
-        parsed, unknown = self.parse_known_args(args, namespace)
-        if unknown:
-            option = unknown[0].partition("=")[0]
-            raise BadInput(f"unknown argument {unknown[0]}", self._nearest_option(option) or self._see_help())
-        return parsed
-
-    def _nearest_option(self, option: str) -> str:
-        """A hint that names the option that is meant: one with all its words, or else a similar one; or empty."""
-        if not option.startswith("-"):
-            return ""
-        words, known = _words(option), list(self._option_string_actions)
-        having = (each for each in known if each.startswith("--") and words <= _words(each))
-        if option.startswith("--") and (full := next(having, "")):
-            return f"did you mean {full}?"
-        hint = nearest(option, known)
-        return hint if "did you mean" in hint else ""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise BadInput with a message of argparse, which calls this for every invalid argument."""
-        raise BadInput(message.removeprefix("argument "), self._see_help())
-
-    def _see_help(self) -> str:
-        return f"see {self.prog} --help"
-
-
-def _words(option: str) -> set[str]:
-    return set(option.strip("-").split("-"))
-
-
-class _Formatter(argparse.HelpFormatter):
-    """A help formatter whose first column fits the longest option."""
-
-    def __init__(self, prog: str, **settings: Any) -> None:
-        super().__init__(prog, max_help_position=30, **settings)
-
-
-class RoostCommand(Command):
-    """Base class of all commands: a cliff command whose errors are BadInput."""
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """A parser that knows only --help; commands extend it."""
-        return Parser(prog=prog_name, description=self.get_description())
 
 
 def add_config_arguments(parser: Any, what: str = "options") -> None:

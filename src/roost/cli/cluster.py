@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from roost.cli.arguments import RoostCommand, path_argument, whole_number
+from roost.cli.arguments import path_argument, whole_number
+from roost.cli.commands import RoostCommand
 from roost.cli.output import Report, ReportCommand, console, titled
 from roost.clock import SystemClock
 from roost.errors import BadInput

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All commands of `roost`, by the module that has them, with what the list of commands says of each.
+"""All commands of `roost`, by the module that has them, with what the list of commands says of each; their base.
 
 A module is loaded only when one of its commands runs, so the list repeats the first lines of their docstrings. The
 class of a command has its name: `ServerGroupCreate` for `server-group create`.
@@ -7,11 +7,15 @@ class of a command has its name: `ServerGroupCreate` for `server-group create`.
 
 from __future__ import annotations
 
+import argparse
 import re
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
+from cliff.command import Command
 from cliff.commandmanager import CommandManager
+
+from roost.errors import BadInput, nearest
 
 SUMMARIES = {
     "aggregate": {
@@ -187,3 +191,56 @@ class Commands(CommandManager):
         """Add a command; cliff's own `help` and `complete` do not replace those of the table."""
         if name not in COMMANDS:
             super().add_command(name, command_class)
+
+
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser that raises BadInput instead of exiting. Options cannot be abbreviated."""
+
+    def __init__(self, **settings: Any) -> None:
+        settings.setdefault("formatter_class", _Formatter)
+        super().__init__(allow_abbrev=False, **settings)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """The parsed arguments. Raises BadInput, with the nearest option as its hint, for the first unknown one."""
+        parsed, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            option = unknown[0].partition("=")[0]
+            raise BadInput(f"unknown argument {unknown[0]}", self._nearest_option(option) or self._see_help())
+        return parsed
+
+    def _nearest_option(self, option: str) -> str:
+        """A hint that names the option that is meant: one with all its words, or else a similar one; or empty."""
+        if not option.startswith("-"):
+            return ""
+        words, known = _words(option), list(self._option_string_actions)
+        having = (each for each in known if each.startswith("--") and words <= _words(each))
+        if option.startswith("--") and (full := next(having, "")):
+            return f"did you mean {full}?"
+        hint = nearest(option, known)
+        return hint if "did you mean" in hint else ""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise BadInput with a message of argparse, which calls this for every invalid argument."""
+        raise BadInput(message.removeprefix("argument "), self._see_help())
+
+    def _see_help(self) -> str:
+        return f"see {self.prog} --help"
+
+
+def _words(option: str) -> set[str]:
+    return set(option.strip("-").split("-"))
+
+
+class _Formatter(argparse.HelpFormatter):
+    """A help formatter whose first column fits the longest option."""
+
+    def __init__(self, prog: str, **settings: Any) -> None:
+        super().__init__(prog, max_help_position=30, **settings)
+
+
+class RoostCommand(Command):
+    """Base class of all commands: a cliff command whose errors are BadInput."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """A parser that knows only --help; commands extend it."""
+        return Parser(prog=prog_name, description=self.get_description())

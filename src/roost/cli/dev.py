@@ -21,7 +21,8 @@ from rich.console import Console
 
 from roost.api.options import ApiOptions
 from roost.api.process import open_listener
-from roost.cli.arguments import RoostCommand, path_argument, whole_number
+from roost.cli.arguments import path_argument, whole_number
+from roost.cli.commands import RoostCommand
 from roost.cli.output import console
 from roost.clock import Clock, SystemClock
 from roost.errors import BadInput, ServerFailed

@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 
-from roost.cli.arguments import RoostCommand
+from roost.cli.commands import RoostCommand
 from roost.sources.fields import fleet_schema
 
 

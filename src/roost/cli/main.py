@@ -24,8 +24,7 @@ from cliff.app import App
 from cliff.complete import CompleteCommand
 
 import roost
-from roost.cli.arguments import Parser, RoostCommand
-from roost.cli.commands import COMMANDS, Commands
+from roost.cli.commands import COMMANDS, Commands, Parser, RoostCommand
 from roost.cli.output import console
 from roost.clock import Clock, SystemClock
 from roost.errors import (

@@ -25,7 +25,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from roost.cli.arguments import RoostCommand
+from roost.cli.commands import RoostCommand
 from roost.errors import BadInput, nearest
 
 Columns = Mapping[str, str]

@@ -23,7 +23,8 @@ from pathlib import Path
 from roost.api.options import BINARY as API_BINARY
 from roost.api.options import ApiOptions
 from roost.api.process import open_listener
-from roost.cli.arguments import RoostCommand, add_config_arguments, config_files, whole_number
+from roost.cli.arguments import add_config_arguments, config_files, whole_number
+from roost.cli.commands import RoostCommand
 from roost.clock import SystemClock
 from roost.compute.drivers.registry import make_drivers
 from roost.compute.options import FAKE

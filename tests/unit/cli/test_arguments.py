@@ -5,7 +5,8 @@ import argparse
 
 import pytest
 
-from roost.cli.arguments import Parser, group_by_key, key_and_value, whole_number
+from roost.cli.arguments import group_by_key, key_and_value, whole_number
+from roost.cli.commands import Parser
 from roost.errors import BadInput
 
 
